@@ -1,11 +1,11 @@
-// The package `chasquimq-as-bullmq`: ChasquiMQ under a version that BullMQ has, for projects whose tools ask for a range of
+// The package `@chasquimq/as-bullmq`: ChasquiMQ under a version that BullMQ has, for projects whose tools ask for a range of
 // `bullmq`. It has no code of its own but for three classes, each in the file in which BullMQ has it: tracers that wrap or
 // rewrite methods find them there, and calls pass through them.
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { root, Stop } from './step.mjs';
 
-export const COMPANION = 'chasquimq-as-bullmq';
+export const COMPANION = '@chasquimq/as-bullmq';
 
 /** Files of BullMQ's, the class in each, and its methods that tracers look for. */
 const CLASSES = {
@@ -27,12 +27,12 @@ export function companionVersion(ours, bullmq) {
   return `${ofMajor}.${ofMinor}.${(Number(major) * 1000 + Number(minor)) * 1000 + Number(patch)}${rest}`;
 }
 
-/** Writes the package into `folder`. The facade has to be built: its names are those of the package. */
-export function writeCompanion(folder) {
+/** Writes the package into `folder`. The facade has to be built: its names are those of the package. `more` goes into its manifest. */
+export function writeCompanion(folder, more = {}) {
   const names = /export \{([^}]*)\}/.exec(read('dist/esm/index.js'))?.[1].match(/\w+/g);
   if (!names) throw new Stop('dist/esm/index.js names no exports');
   const files = {
-    'package.json': `${JSON.stringify(manifest(), null, 2)}\n`,
+    'package.json': `${JSON.stringify({ ...manifest(), ...more }, null, 2)}\n`,
     'README.md': README,
     'dist/cjs/index.js': commonJs(names),
     'dist/cjs/index.d.ts': "export * from 'chasquimq';\n",
@@ -58,12 +58,13 @@ const lines = (names) => names.map((name) => `  ${name},\n`).join('');
 
 function manifest() {
   const ours = JSON.parse(read('package.json'));
-  const { version, main, module, types, license, engines, keywords, repository, homepage, bugs } = ours;
+  const { version, main, module, types, license, engines, keywords } = ours;
   return {
     name: COMPANION,
     version: companionVersion(version, ours.devDependencies.bullmq),
     description: 'ChasquiMQ under the name and a version of BullMQ, for tools that ask for `bullmq`',
-    ...{ keywords, license, repository, homepage, bugs, engines, main, module, types },
+    ...{ keywords, license, engines, main, module, types },
+    publishConfig: { access: 'public' },
     // as with BullMQ, every file can be asked for
     exports: { '.': ours.exports['.'], './package.json': './package.json', './dist/*': './dist/*' },
     files: ['dist'],
@@ -92,13 +93,13 @@ function classFile(name, methods) {
   ].join('\n');
 }
 
-const README = `# chasquimq-as-bullmq
+const README = `# @chasquimq/as-bullmq
 
 [ChasquiMQ](https://www.npmjs.com/package/chasquimq) under a version that BullMQ has, for projects with tools that ask for
 \`bullmq\`: bull-board, \`@nestjs/bullmq\`, \`bullmq-otel\`, tracers.
 
 \`\`\`json
-{ "dependencies": { "bullmq": "npm:chasquimq-as-bullmq@^6.7.0" } }
+{ "dependencies": { "bullmq": "npm:@chasquimq/as-bullmq@^6.7.0" } }
 \`\`\`
 
 Every \`import ... from 'bullmq'\` in the project and in its tools is then ChasquiMQ, and no range of a peer dependency is missed.

@@ -46,8 +46,15 @@ export function isAllowed(license) {
   return either() && words.length === 0;
 }
 
+const known = new Map();
+
 /** The crates of others that are linked into the addon for a target. Macros and build scripts are not. */
 export function linkedCrates(target) {
+  if (!known.has(target)) known.set(target, askForCrates(target));
+  return known.get(target);
+}
+
+function askForCrates(target) {
   const args = ['metadata', '--format-version', '1', '--locked', '--filter-platform', target];
   const { packages, resolve } = JSON.parse(
     execFileSync('cargo', args, { cwd: root, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 }),
@@ -86,8 +93,8 @@ export function checkLicenses(platforms) {
 
 const nameOf = ({ name, version, license }) => `${name} ${version} (${license ?? 'no license'})`;
 
-/** Step of a release: the license and the notices of what is linked in lie in the package of each platform, all of them in `folder`. */
-export function writeNotices([folder = join(root, 'npm'), ...only]) {
+/** The license and the notices of what is linked in lie in the package of each platform, all of them in `folder`. */
+export function writeNotices([folder, ...only]) {
   const platforms = only.length > 0 ? only : readdirSync(folder).sort();
   checkLicenses(platforms);
   for (const platform of platforms) writeNoticesOf(platform, join(folder, platform));

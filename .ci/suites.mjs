@@ -73,7 +73,16 @@ export const SUITES = { ...JS, ...OTHERS };
 /** What lint alone looks at, and the suites of every change. */
 const NO_OTHERS = [
   ...['.editorconfig', '.gitattributes', '.github/', '.gitignore', '.npmrc', '.prettier', 'LICENSE', 'CHANGELOG.md'],
-  ...['CONTRIBUTING.md', 'clippy.toml', 'eslint.config.js', 'rustfmt.toml', 'tsconfig', 'v5/', '__test__/types/'],
+  ...[
+    'CONTRIBUTING.md',
+    'clippy.toml',
+    'eslint.config.js',
+    'rustfmt.toml',
+    'tsconfig',
+    'v5/',
+    '__test__/types/',
+    '__test__/rehearsal/',
+  ],
 ];
 
 const beginsWith = (beginnings) => (path) => beginnings.some((beginning) => path.startsWith(beginning));

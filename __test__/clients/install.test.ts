@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
 import { connection } from '../support/redis.js';
 import { PACKAGES, Registry, ROOT, version, versionOf } from '../support/registry.js';
-import { bun } from './runtimes.js';
+import { bun } from '../support/runtimes.js';
 import { useStage } from '../support/stage.js';
 
 const PROGRAMS = fileURLToPath(new URL('programs', import.meta.url));
@@ -36,7 +36,7 @@ const forms = [
     manifest: { dependencies: { chasquimq: version, [TYPES]: versionOf(TYPES) } },
   },
   { form: 'bullmq, an alias', library: 'bullmq', manifest: aliased(`chasquimq@${version}`) },
-  { form: 'bullmq, of its version', library: 'bullmq', manifest: aliased('chasquimq-as-bullmq@^6.7.0') },
+  { form: 'bullmq, of its version', library: 'bullmq', manifest: aliased('@chasquimq/as-bullmq@^6.7.0') },
 ];
 const resolutions = {
   node16: ['--module', 'node16'],
@@ -180,10 +180,11 @@ it(
   { timeout: LONG_MS },
   async () => {
     const modules = join(await install('chasquimq', 'npm'), 'node_modules');
-    const [platform, ...others] = readdirSync(modules).filter((name) => name.startsWith('chasquimq-'));
+    const [platform, ...others] = readdirSync(join(modules, '@chasquimq'));
     expect(others).toEqual([]);
-    for (const name of ['chasquimq', platform]) expect(readdirSync(join(modules, name))).toContain('LICENSE');
-    const notices = readFileSync(join(modules, platform, 'THIRD-PARTY-NOTICES.md'), 'utf8');
+    const addon = join(modules, '@chasquimq', platform);
+    for (const place of [join(modules, 'chasquimq'), addon]) expect(readdirSync(place)).toContain('LICENSE');
+    const notices = readFileSync(join(addon, 'THIRD-PARTY-NOTICES.md'), 'utf8');
     for (const crate of ['redis', 'ring', 'rustls', 'tokio', 'napi']) {
       expect(notices).toMatch(new RegExp(`^## ${crate} \\d[^]*?^License: .+\n\n\`\`\`text\n`, 'm'));
     }

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
 import { connection } from '../support/redis.js';
-import { bun, deno, oldestBun } from './runtimes.js';
+import { bun, deno, oldestBun } from '../support/runtimes.js';
 import { useStage } from '../support/stage.js';
 
 const QUICK_START = fileURLToPath(new URL('programs/runtime.mjs', import.meta.url));

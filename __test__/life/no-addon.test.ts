@@ -42,7 +42,7 @@ describe('without an addon', () => {
     expect([code, hasCause, list, rest]).toEqual(['ERR_NO_ADDON', 'true', LIST, []]);
     expect(where).toContain(`cannot load its native addon on ${process.platform}-${process.arch}`);
     expect(where).toContain(`Node ${process.version}.`);
-    expect(why).toMatch(new RegExp(`^The package chasquimq-${BUILD} is not installed\\.`));
+    expect(why).toMatch(new RegExp(`^The package @chasquimq/addon-${BUILD} is not installed\\.`));
   });
 
   it('what the system says of the file is repeated', async () => {

@@ -1,6 +1,7 @@
 // A queue that an earlier release stored is read, run and finished by this one. __test__/life/programs/store-queue.mjs made it.
 import { readdirSync, readFileSync } from 'node:fs';
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { Queue } from '../../src/index.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { redisClient, unlinkContaining } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
@@ -49,6 +50,10 @@ describe.each(stored)('a queue of release $release', ({ name, keys }) => {
     expect((await queue.getJob('retried'))?.attemptsMade).toBe(1);
     expect(await queue.getDeduplicationJobId('once')).toBe('dedup');
     expect((await queue.getJobScheduler('hourly'))?.every).toBe(3_600_000);
+    expect((await queue.getJob('own'))?.progress).toEqual({ part: 1 });
+    expect([await queue.getGlobalConcurrency(), await (queue as unknown as Queue).getMaxLength()]).toEqual([
+      50, 1_000_000,
+    ]);
     expect(await (await queue.getJob('parent'))?.getDependenciesCount()).toMatchObject({ unprocessed: 5 });
   });
 

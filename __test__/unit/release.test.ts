@@ -1,15 +1,13 @@
 // What the release workflow checks before it publishes (.ci/release.mjs).
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { REPOSITORY, type Packed } from '../support/registry.js';
 
 const SCRIPT = fileURLToPath(new URL('../../.ci/release.mjs', import.meta.url));
-
-/** The environment of the workflow. */
-const WORKFLOW = { GITHUB_SERVER_URL: 'https://example.com', GITHUB_REPOSITORY: 'we/queue' };
 
 function run(...args: string[]): { status: number | null; stdout: string; stderr: string } {
   return runIn({}, ...args);
@@ -41,33 +39,164 @@ it.each(['v0.0.0', version, ''])('a tag that is not the version stops the releas
 });
 
 it('notes are what the changelog says of the version, which has to be there', () => {
-  const { status, stdout } = run('notes', 'vUnreleased');
+  const { status, stdout } = run('notes', `v${version}`);
   expect(status).toBe(0);
-  expect(stdout).toMatch(/^### /);
+  expect(stdout).toMatch(/^### /m);
   expect(stdout).not.toMatch(/^## /m);
   for (const tag of ['v99.0.0', 'v', '']) expect(run('notes', tag)).toMatchObject({ status: 1, stdout: '' });
 });
 
-it('packages are named after the repository of the workflow alone', () => {
-  expect(run('name')).toMatchObject({ status: 1, stderr: expect.stringContaining('release workflow') as unknown });
+it('nothing may have changed since the last release', () => {
+  expect(run('notes', 'vUnreleased')).toMatchObject({ status: 0 });
 });
 
-it('each package then names the repository, where it is described, and where faults are told', () => {
+it('packages are made in a repository that the workflow names, of addons for each platform', () => {
   const folder = mkdtempSync(join(tmpdir(), 'chasquimq-release-'));
-  const platforms = readdirSync(fileURLToPath(new URL('../../npm', import.meta.url)));
-  const folders = [folder, ...platforms.map((platform) => join(folder, 'npm', platform))];
-  for (const each of folders) mkdirSync(each, { recursive: true });
-  expect(runIn(WORKFLOW, 'name', folder)).toMatchObject({ status: 0 });
-  for (const each of folders) {
-    expect(read(join(each, 'package.json'))).toMatchObject({
-      version,
-      license: 'MIT',
-      repository: { type: 'git', url: 'git+https://example.com/we/queue.git' },
-      homepage: 'https://example.com/we/queue#readme',
-      bugs: 'https://example.com/we/queue/issues',
-    });
-  }
+  const to = join(folder, 'packages');
+  const outside = expect.stringContaining('this step is for the release workflow') as unknown;
+  expect(run('pack', folder, to)).toMatchObject({ status: 1, stderr: outside });
+  writeFileSync(join(folder, 'chasquimq.linux-x64-gnu.node'), 'an addon');
+  const { status, stderr } = runIn(REPOSITORY, 'pack', folder, to);
+  expect(status).toBe(1);
+  expect(stderr).toContain(
+    `${folder} has no addon for darwin-arm64, darwin-x64, linux-arm64-gnu, linux-arm64-musl, linux-x64-musl`,
+  );
   rmSync(folder, { recursive: true });
+});
+
+describe('a release is prepared', () => {
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const places = ['package.json', 'package-lock.json', 'Cargo.toml', 'Cargo.lock', 'CHANGELOG.md', 'npm'];
+  let folder = '';
+  const text = (name: string): string => readFileSync(join(folder, name), 'utf8');
+  const changelog = (...parts: string[]): void =>
+    writeFileSync(join(folder, 'CHANGELOG.md'), ['# Changelog', '', '## [Unreleased]', '', ...parts, ''].join('\n'));
+  const today = new Date().toISOString().slice(0, 10);
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'chasquimq-release-'));
+    for (const place of places) cpSync(join(root, place), join(folder, place), { recursive: true });
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  it('in every manifest', () => {
+    changelog('### Fixed', '', '- A row.', '', '## [0.1.0] - 2026-12-01', '', 'The first.');
+    expect(run('prepare', '9.8.7', folder)).toMatchObject({ status: 0 });
+    for (const platform of readdirSync(join(folder, 'npm'))) {
+      expect(read(join(folder, 'npm', platform, 'package.json')).version).toBe('9.8.7');
+    }
+    expect(read(join(folder, 'package.json'))).toEqual({ ...read(join(root, 'package.json')), version: '9.8.7' });
+    const lock = JSON.parse(text('package-lock.json')) as { version: string; packages: Record<string, Manifest> };
+    expect([lock.version, lock.packages['']?.version]).toEqual(['9.8.7', '9.8.7']);
+    expect(text('package-lock.json').match(/"9\.8\.7"/g)).toHaveLength(2);
+    expect(text('Cargo.toml')).toContain('[workspace.package]\nversion = "9.8.7"');
+    const ours = [...text('Cargo.lock').matchAll(/^name = "chasquimq.*"\nversion = "(.*)"/gm)].map(
+      ([, found]) => found,
+    );
+    expect(ours).toEqual(['9.8.7', '9.8.7', '9.8.7']);
+    expect(text('Cargo.lock').match(/9\.8\.7/g)).toHaveLength(3);
+  });
+
+  it('by what is unreleased, which is its section then', () => {
+    changelog('### Fixed', '', '- A row.', '', '## [0.1.0] - 2026-12-01', '', 'The first.');
+    run('prepare', '9.8.7', folder);
+    const sections = [
+      '## [Unreleased]',
+      `## [9.8.7] - ${today}`,
+      '### Fixed\n\n- A row.',
+      '## [0.1.0] - 2026-12-01',
+      'The first.',
+    ];
+    expect(text('CHANGELOG.md')).toBe(`# Changelog\n\n${sections.join('\n\n')}\n`);
+  });
+
+  it('by a section that is written, which gets its date', () => {
+    changelog('## [9.8.7]', '', 'The first.');
+    expect(run('prepare', '9.8.7', folder)).toMatchObject({ status: 0 });
+    expect(text('CHANGELOG.md')).toBe(`# Changelog\n\n## [Unreleased]\n\n## [9.8.7] - ${today}\n\nThe first.\n`);
+  });
+
+  it.each([
+    ['9.8.7', ['## [0.1.0]', '', 'x'], /nothing is unreleased/],
+    ['9.8.7', ['- A row.', '', '## [9.8.7]', '', 'x'], /move it there/],
+    ['9.8.7', ['- A row.', '', '## [9.8.7] - 2026-12-01', '', 'x'], /has released 9\.8\.7 before/],
+    ['v9.8.7', ['- A row.'], /usage/],
+  ])('unless it cannot be: %s of %j', (asked, parts, why) => {
+    changelog(...parts);
+    const { status, stderr } = run('prepare', asked, folder);
+    expect([status, stderr]).toEqual([1, expect.stringMatching(why)]);
+    expect(read(join(folder, 'package.json')).version).toBe(version);
+  });
+});
+
+it('who asks for a release is told how it is made', () => {
+  expect(run()).toMatchObject({ status: 2, stderr: expect.stringContaining('docs/releasing.md') as unknown });
+});
+
+it('each release that the changelog has is one whose stored data a test reads', () => {
+  const root = new URL('../..', import.meta.url);
+  const released = readFileSync(new URL('CHANGELOG.md', root), 'utf8').matchAll(/^## \[(\d[^\]]*)\]/gm);
+  const stored = readdirSync(new URL('__test__/life/stored', root)).map((file) => file.replace('.json', ''));
+  expect(stored.sort()).toEqual([...released].map(([, name]) => name).sort());
+});
+
+describe('what a release publishes', () => {
+  let folder = '';
+  let list: Packed[] = [];
+  const platforms = readdirSync(fileURLToPath(new URL('../../npm', import.meta.url))).sort();
+  const inside = (name: string, file: string): string => {
+    const tarball = list.find((each) => each.name === name)?.filename ?? '';
+    return spawnSync('tar', ['-xzOf', join(folder, 'packages', tarball), `package/${file}`], { encoding: 'utf8' })
+      .stdout;
+  };
+
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'chasquimq-release-'));
+    for (const platform of platforms) {
+      mkdirSync(join(folder, 'artifacts', platform), { recursive: true });
+      writeFileSync(join(folder, 'artifacts', platform, `chasquimq.${platform}.node`), `of ${platform}`);
+    }
+    expect(runIn(REPOSITORY, 'pack', join(folder, 'artifacts'), join(folder, 'packages'))).toMatchObject({ status: 0 });
+    list = JSON.parse(readFileSync(join(folder, 'packages/packages.json'), 'utf8')) as Packed[];
+  }, 60_000);
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it('is listed in the order of publication, and what is new to the registry has a scope', () => {
+    const addons = platforms.map((platform) => `@chasquimq/addon-${platform}`);
+    expect(list.map(({ name }) => name)).toEqual([...addons, 'chasquimq', '@chasquimq/as-bullmq']);
+  });
+
+  it('names the repository, where it is described, and where faults are told', () => {
+    for (const { name } of list) {
+      expect(JSON.parse(inside(name, 'package.json'))).toMatchObject({
+        name,
+        license: 'MIT',
+        // what has a scope is private otherwise
+        publishConfig: { access: 'public' },
+        repository: { type: 'git', url: 'git+https://example.com/we/queue.git' },
+        homepage: 'https://example.com/we/queue#readme',
+        bugs: 'https://example.com/we/queue/issues',
+      });
+      expect(inside(name, 'LICENSE')).toMatch(/^MIT License/);
+    }
+  });
+
+  it('has each addon, with the notices of what is linked into it, as an optional dependency', () => {
+    for (const platform of platforms) {
+      const name = `@chasquimq/addon-${platform}`;
+      expect(inside(name, `chasquimq.${platform}.node`)).toBe(`of ${platform}`);
+      expect(inside(name, 'THIRD-PARTY-NOTICES.md')).toContain('## tokio ');
+    }
+    const addons = Object.fromEntries(platforms.map((platform) => [`@chasquimq/addon-${platform}`, version]));
+    const main = JSON.parse(inside('chasquimq', 'package.json')) as Manifest;
+    expect(main).toMatchObject({ version, optionalDependencies: addons });
+    expect(main).not.toHaveProperty('devDependencies');
+  });
+
+  it('does not say of itself that it is not there', () => {
+    for (const { name } of list)
+      expect(inside(name, 'README.md')).not.toMatch(/not (yet )?published|no published release|until there is/i);
+  });
 });
 
 it('what stands in for bullmq has a version of BullMQ, which counts up with ours', () => {
@@ -76,7 +205,7 @@ it('what stands in for bullmq has a version of BullMQ, which counts up with ours
   const { name, version: its, dependencies } = read(join(folder, 'package.json'));
   const [major, minor, patch] = version.split('.').map(Number);
   const bullmq = read(fileURLToPath(new URL('../../package.json', import.meta.url))).devDependencies.bullmq.split('.');
-  expect(name).toBe('chasquimq-as-bullmq');
+  expect(name).toBe('@chasquimq/as-bullmq');
   expect(its).toBe(`${bullmq[0]}.${bullmq[1]}.${(major * 1000 + minor) * 1000 + patch}`);
   expect(dependencies).toEqual({ chasquimq: version });
   rmSync(folder, { recursive: true });

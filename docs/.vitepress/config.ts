@@ -52,11 +52,17 @@ const sidebar: DefaultTheme.SidebarItem[] = [
       page('Troubleshooting', 'troubleshooting'),
       ...pageIfThere('Command line', 'cli'),
       page('Tools and bundlers', 'tools'),
+      page('Versions', 'versions'),
     ],
   },
   {
     text: 'Behind it',
-    items: [page('How it works', 'internals'), page('Keys in Redis', 'keys'), page('Figures', 'figures')],
+    items: [
+      page('How it works', 'internals'),
+      page('Keys in Redis', 'keys'),
+      page('Figures', 'figures'),
+      page('How to release', 'releasing'),
+    ],
   },
 ];
 

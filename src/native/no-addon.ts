@@ -1,7 +1,7 @@
 /** Says why there is no addon to load, which the loader's own message does not: it knows no platform, and one reason. */
 import { isNativeError } from 'node:util/types';
 
-/** What is built and published, by the name of its package behind `chasquimq-`. */
+/** What is built and published, by the name of its package behind `@chasquimq/addon-`. */
 export const BUILDS = [
   'linux-x64-gnu',
   'linux-x64-musl',
@@ -39,7 +39,7 @@ export function noAddon(cause: unknown): Error {
 function absence(wanted: string): string {
   if (!BUILDS.includes(wanted)) return 'There is no build for this platform.';
   return (
-    `The package chasquimq-${wanted} is not installed. It is an optional dependency: install for the platform that the ` +
+    `The package @chasquimq/addon-${wanted} is not installed. It is an optional dependency: install for the platform that the ` +
     'program runs on, without leaving optional dependencies out (--omit=optional, --no-optional).'
   );
 }

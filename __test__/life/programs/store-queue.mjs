@@ -1,5 +1,5 @@
 // Prints a queue as this release stores it, with jobs in every state and form: what __test__/life/stored/ holds, made once a release by
-//   npm run --silent redis -- node __test__/life/programs/store-queue.mjs > __test__/life/stored/<version>.json
+//   node .ci/redis.mjs node __test__/life/programs/store-queue.mjs > __test__/life/stored/<version>.json
 // A key is the DUMP of a Redis 7.0, which every server we support restores. What expires is left out: leases and memos have by then.
 import { Redis } from 'ioredis';
 import { FlowProducer, Queue, Worker } from 'chasquimq';
@@ -56,7 +56,8 @@ await tries.close();
 
 // not started: in frames, of their own ids, delayed, with priorities, deduplicated, of a scheduler, and trees
 await queue.addBulk(Array.from({ length: 70 }, (_, i) => ({ name: 'done', data: { waits: i } })));
-await queue.add('done', 'own id', { jobId: 'own' });
+const waits = await queue.add('done', 'own id', { jobId: 'own' });
+await waits.updateProgress({ part: 1 });
 await queue.add('done', 'y'.repeat(300_000), { jobId: 'large' });
 await queue.add('done', 'last in', { lifo: true });
 for (const delay of [HOUR_MS, 2 * HOUR_MS]) await queue.add('done', { delay }, { delay });
@@ -69,6 +70,10 @@ await flows.add({
   opts: { jobId: 'parent' },
   children: [...Array.from({ length: 4 }, (_, i) => child({ child: i })), child('with an id', { jobId: 'child' })],
 });
+
+// settings
+await queue.setGlobalConcurrency(50);
+await queue.setMaxLength(1_000_000);
 
 const redis = new Redis(connection);
 // texts of one letter become short

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { PACKAGES } from '../support/registry.js';
+import { PACKAGES } from './registry.js';
 
 /** The executables of other runtimes, as the optional packages for this platform bring them. */
 export const bun = executable('@oven', 'bin', 'bun');
