@@ -173,7 +173,7 @@ describe('server.memory', () => {
     const queue = stage.queue({ connection });
     const gate = stage.gate();
     const lockDuration = 2_000;
-    const opts = { connection, lockDuration, stalledInterval: 100 };
+    const opts = { connection, lockDuration, lockRenewTime: lockDuration / 4, stalledInterval: 100 };
     const log = new EventLog(
       stage.worker(() => gate.opened, opts),
       ['active', 'completed', 'stalled'],

@@ -58,7 +58,7 @@ describe('worker.along', () => {
   );
 
   it('an event loop that is busy for longer than a lock lasts loses no lock', async () => {
-    const { queue, worker } = start({ lockDuration: 1_000, stalledInterval: 50 });
+    const { queue, worker } = start({ lockDuration: 1_500, lockRenewTime: 100, stalledInterval: 50 });
     await oneAtATime(queue, worker, (jobs) => jobs === 5);
     const stalled: string[] = [];
     worker.on('stalled', (id) => stalled.push(id));

@@ -25,6 +25,9 @@ const ADDED: ((number: number) => JobsOptions)[] = [
   (number) => ({ delay: number % 20 }),
 ];
 
+/** Locks that run out soon where nobody renews them, and that a starved thread has time to renew. */
+const SHORT_LOCKS = { lockDuration: 1_500, lockRenewTime: 100, stalledInterval: 50 };
+
 describe('worker.beside', () => {
   const stage = useStage(chasquimq);
   const own = useOwnServer();
@@ -166,11 +169,11 @@ describe('worker.beside', () => {
   });
 
   it('a lock lasts as long as its job, though steps go along', async () => {
-    const { queue, worker } = start({ lockDuration: 1_000, stalledInterval: 50 });
+    const { queue, worker } = start(SHORT_LOCKS);
     const lost: unknown[] = [];
     worker.on('stalled', (id) => lost.push(id)).on('lockRenewalFailed', (ids) => lost.push(ids));
     await queue.add('held', -1);
-    const end = performance.now() + 3_000;
+    const end = performance.now() + 2 * SHORT_LOCKS.lockDuration;
     const jobs = await atOddMoments(queue, () => performance.now() > end);
     gate.open();
     await ranOnceEach(queue, jobs + 1);
@@ -178,7 +181,7 @@ describe('worker.beside', () => {
   });
 
   it('an event loop that is busy for longer than a lock lasts loses no lock', async () => {
-    const { queue, worker } = start({ lockDuration: 1_000, stalledInterval: 50 });
+    const { queue, worker } = start(SHORT_LOCKS);
     const lost: unknown[] = [];
     worker.on('stalled', (id) => lost.push(id)).on('lockRenewalFailed', (ids) => lost.push(ids));
     await queue.add('held', -1);

@@ -8,7 +8,7 @@ import { EventLog, sleep } from '../support/waiting.js';
 /** A scan finds what is lost within lockDuration and two stalledIntervals; the rest is for slow machines. */
 const RECOVERY_MS = 25_000;
 
-const QUICK = { lockDuration: 400, stalledInterval: 200, drainDelay: 1 };
+const QUICK = { lockDuration: 400, lockRenewTime: 50, stalledInterval: 200, drainDelay: 1 };
 /** Workers with a free slot. */
 const LOOKS = { concurrency: 2, drainDelay: 0.05 };
 const WAITS = { concurrency: 2, drainDelay: 60 };

@@ -5,7 +5,7 @@ import { libraries } from '../support/libraries.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog, sleep } from '../support/waiting.js';
 
-const QUICK = { lockDuration: 400, stalledInterval: 200, drainDelay: 1 };
+const QUICK = { lockDuration: 400, lockRenewTime: 50, stalledInterval: 200, drainDelay: 1 };
 
 /** Recovery takes lockDuration and up to two stalledIntervals; the rest is for slow machines. */
 const RECOVERY_MS = 25_000;

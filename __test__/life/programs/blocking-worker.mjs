@@ -31,7 +31,13 @@ const worker = new Worker(
     console.log('ended', job.id);
     return 'first';
   },
-  { connection: JSON.parse(CONNECTION), lockDuration: Number(LOCK_DURATION), stalledInterval: 100 },
+  {
+    connection: JSON.parse(CONNECTION),
+    lockDuration: Number(LOCK_DURATION),
+    // a starved thread has time to do it
+    lockRenewTime: Number(LOCK_DURATION) / 10,
+    stalledInterval: 100,
+  },
 );
 worker.on('completed', (job) => console.log('completed', job.id));
 worker.on('stalled', (id) => console.log('stalled', id));

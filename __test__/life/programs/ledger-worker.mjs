@@ -27,6 +27,8 @@ new Worker(
     connection: { ...JSON.parse(CONNECTION), connectionName: `${QUEUE}-${OWNER}` },
     concurrency: 50,
     lockDuration: 500,
+    // a starved thread has time to do it
+    lockRenewTime: 100,
     stalledInterval: 200,
     drainDelay: 1,
     maxStalledCount: 100,

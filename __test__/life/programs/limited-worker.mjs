@@ -23,7 +23,7 @@ async function run(job) {
 const options = JSON.parse(OPTIONS);
 const workers = Array.from(
   { length: Number(WORKERS) },
-  () => new Worker(QUEUE, run, { connection, lockDuration: 500, stalledInterval: 200, ...options }),
+  () => new Worker(QUEUE, run, { connection, lockDuration: 500, lockRenewTime: 100, stalledInterval: 200, ...options }),
 );
 await Promise.all(workers.map((worker) => worker.waitUntilReady()));
 console.log('ready');

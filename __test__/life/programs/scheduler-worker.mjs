@@ -15,6 +15,8 @@ const worker = new Worker(
     connection: JSON.parse(CONNECTION),
     concurrency: 20,
     lockDuration: 500,
+    // a starved thread has time to do it
+    lockRenewTime: 100,
     stalledInterval: 200,
     drainDelay: 1,
     maxStalledCount: 100,
