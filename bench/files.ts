@@ -3,16 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { markdownTable } from './markdown.js';
 import type { Result } from './pairs.js';
-import {
-  cellsOf,
-  circumstanceLines,
-  faultsOf,
-  headingsOf,
-  metricGroups,
-  rowsOf,
-  runSizes,
-  wakeLine,
-} from './report.js';
+import { circumstanceLines, faultsOf, rowsOf, runSizes, tablesOf, wakeLine } from './report.js';
 import type { Circumstances } from './report.js';
 
 const FOLDER = fileURLToPath(new URL('../benchmarks/', import.meta.url));
@@ -66,11 +57,7 @@ function asJson(about: Circumstances, results: readonly Result[]): unknown {
 }
 
 function markdown(about: Circumstances, results: readonly Result[]): string {
-  const rows = rowsOf(results, about.self);
-  const tables = metricGroups.flatMap((group) => {
-    const cells = rows.filter((row) => group.metrics.includes(row.metric)).map((row) => cellsOf(row, group.format));
-    return cells.length > 0 ? [markdownTable([headingsOf(group, about.libraries), ...cells])] : [];
-  });
+  const tables = tablesOf(rowsOf(results, about.self), about.libraries).map(markdownTable);
   const faults = faultsOf(results, about.libraries);
   const faultTable = [['Error in', 'side', 'message'], ...faults.map((fault) => Object.values(fault) as string[])];
   return [

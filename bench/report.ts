@@ -175,10 +175,46 @@ export function cellsOf(row: Row, format: (value: number) => string): string[] {
   ];
 }
 
-export function headingsOf(group: MetricGroup, libraries: Circumstances['libraries']): string[] {
+function headingsOf(group: MetricGroup, libraries: Circumstances['libraries']): string[] {
   const names = [libraries.base.name, libraries.challenger.name];
   return [group.heading, ...names, 'ratio', 'min..max', 'middle half', 'pairs', 'floor', 'met'];
 }
+
+/** The last columns of the tables, where there are floors. */
+const FLOOR_COLUMNS = 2;
+
+/** A table for each group that has rows, its headings first. */
+export function tablesOf(rows: readonly Row[], libraries: Circumstances['libraries']): string[][][] {
+  const end = rows.some(({ target }) => target) ? undefined : -FLOOR_COLUMNS;
+  return metricGroups.flatMap((group) => {
+    const cells = rows.filter((row) => group.metrics.includes(row.metric)).map((row) => cellsOf(row, group.format));
+    const table = [headingsOf(group, libraries), ...cells];
+    return cells.length > 0 ? [table.map((line) => line.slice(0, end))] : [];
+  });
+}
+
+function groupOf(metric: Metric): MetricGroup {
+  const group = metricGroups.find(({ metrics }) => metrics.includes(metric));
+  if (!group) throw new Error(`${metric} has no table`);
+  return group;
+}
+
+/** What a row's figures are, in so far as its title does not say it. */
+function unitOf({ title, metric }: Row): string {
+  const { heading } = groupOf(metric);
+  if (heading.startsWith('Redis memory') && title.startsWith('Redis memory')) return 'bytes';
+  return /^(Node|Redis|MB|CPU)/.test(heading) ? heading : heading[0].toLowerCase() + heading.slice(1);
+}
+
+/** Both sides, the ratio and its spread. */
+export function figuresOf({ metric, values, ratio }: Row): string[] {
+  const { format } = groupOf(metric);
+  const sides = [format(values.base), format(values.challenger)];
+  return [...sides, ...(ratio ? [formatRatio(ratio.median), formatRange(ratio.least, ratio.most)] : ['none', ''])];
+}
+
+/** For a table of rows of several groups. */
+export const rowWithUnit = (row: Row): string[] => [`${row.title} (${unitOf(row)})`, ...figuresOf(row)];
 
 /** What waking a process took on this machine, beside the pairs. */
 export function wakeLine(results: readonly Result[]): string {

@@ -1,17 +1,7 @@
 /** What a person sees: the progress while the bench runs and the tables at its end. */
 import type { Observer, Result } from './pairs.js';
 import type { Scenario } from './scenarios/scenario.js';
-import {
-  cellsOf,
-  circumstanceLines,
-  faultsOf,
-  formatRange,
-  formatRatio,
-  headingsOf,
-  metricGroups,
-  rowsOf,
-  wakeLine,
-} from './report.js';
+import { circumstanceLines, faultsOf, formatRange, formatRatio, rowsOf, tablesOf, wakeLine } from './report.js';
 import type { Circumstances } from './report.js';
 
 const BAR_WIDTH = 24;
@@ -83,11 +73,7 @@ export class Progress implements Observer {
 }
 
 export function tablesForScreen(about: Circumstances, results: readonly Result[]): string {
-  const rows = rowsOf(results, about.self);
-  const tables = metricGroups.flatMap((group) => {
-    const cells = rows.filter((row) => group.metrics.includes(row.metric)).map((row) => cellsOf(row, group.format));
-    return cells.length > 0 ? [[headingsOf(group, about.libraries), ...cells]] : [];
-  });
+  const tables = tablesOf(rowsOf(results, about.self), about.libraries);
   const widths = columnWidths(tables.flat());
   const faults = faultsOf(results, about.libraries).map(
     (fault) => `ERROR ${fault.title}: ${fault.side}: ${fault.message}`,
