@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { markdownTable } from './markdown.js';
 import type { Result } from './pairs.js';
-import { circumstanceLines, faultsOf, rowsOf, runSizes, tablesOf, wakeLine } from './report.js';
+import { circumstanceLines, faultsOf, isJudged, rowsOf, runSizes, tablesOf, wakeLine } from './report.js';
 import type { Circumstances } from './report.js';
 
 const FOLDER = fileURLToPath(new URL('../benchmarks/', import.meta.url));
@@ -19,8 +19,8 @@ export function reservations(about: Circumstances, results: readonly Result[]): 
   ];
 }
 
-/** Returns the paths written. A full report is never overwritten: one more of the same day and commit gets a number. */
-export function writeReport(about: Circumstances, results: readonly Result[]): string[] {
+/** Returns the paths written, that of the samples first. A full report is never overwritten: one more of the same day and commit gets a number. */
+export function writeReport(about: Circumstances, results: readonly Result[]): [samples: string, tables: string] {
   const plain = [about.startedAt.slice(0, 10), about.source.commit, ...reservations(about, results)].join('-');
   let name = plain;
   if (about.kind === 'full') {
@@ -30,7 +30,7 @@ export function writeReport(about: Circumstances, results: readonly Result[]): s
 }
 
 /** Writes `<name>.json` and `<name>.md` under benchmarks/, and returns their paths. */
-export function writeBoth(name: string, report: unknown, text: string): string[] {
+export function writeBoth(name: string, report: unknown, text: string): [report: string, text: string] {
   mkdirSync(FOLDER, { recursive: true });
   const path = `${FOLDER}${name}.json`;
   writeFileSync(path, `${JSON.stringify(report, undefined, 2)}\n`);
@@ -53,11 +53,11 @@ function asJson(about: Circumstances, results: readonly Result[]): unknown {
     faults,
     pairs,
   }));
-  return { ...about, rows: rowsOf(results, about.self), scenarios };
+  return { ...about, rows: rowsOf(results, isJudged(about)), scenarios };
 }
 
 function markdown(about: Circumstances, results: readonly Result[]): string {
-  const tables = tablesOf(rowsOf(results, about.self), about.libraries).map(markdownTable);
+  const tables = tablesOf(rowsOf(results, isJudged(about)), about.libraries).map(markdownTable);
   const faults = faultsOf(results, about.libraries);
   const faultTable = [['Error in', 'side', 'message'], ...faults.map((fault) => Object.values(fault) as string[])];
   return [

@@ -30,6 +30,9 @@ export interface Circumstances {
   readonly beneath?: readonly Beneath[];
 }
 
+/** Floors are of whole runs of ours: a quick one measures too little, and one of BullMQ against itself has nothing to reach. */
+export const isJudged = ({ kind, self }: Pick<Circumstances, 'kind' | 'self'>): boolean => kind === 'full' && !self;
+
 export interface Row {
   readonly scenario: string;
   readonly title: string;
@@ -39,6 +42,7 @@ export interface Row {
   /** Of the ratios of the pairs, challenger to base; none where a pair has none. */
   readonly ratio: Spread | undefined;
   readonly pairs: number;
+  /** None in a run that is not judged. */
   readonly target: Target | undefined;
   /** Undefined where there is no floor, and where there are too few pairs to judge it. */
   readonly met: boolean | undefined;
@@ -81,19 +85,19 @@ const suffixes: Partial<Record<Metric, string>> = {
   idleRedisMillis: ', Redis',
 };
 
-export function rowsOf(results: readonly Result[], self: boolean): Row[] {
-  return results.flatMap((result) => result.scenario.metrics.flatMap((metric) => rowOf(result, metric, self)));
+export function rowsOf(results: readonly Result[], judged: boolean): Row[] {
+  return results.flatMap((result) => result.scenario.metrics.flatMap((metric) => rowOf(result, metric, judged)));
 }
 
 /** None when no pair was completed; the result's fault is reported instead. */
-function rowOf({ scenario, pairs }: Result, metric: Metric, self: boolean): Row[] {
+function rowOf({ scenario, pairs }: Result, metric: Metric, judged: boolean): Row[] {
   if (pairs.length === 0) return [];
   const of = (side: Side) => pairs.map((pair) => pair[side].values[metric] ?? NaN);
   const [base, challenger] = [of('base'), of('challenger')];
   const ratios = challenger.map((value, i) => ratioOf(metric, value, base[i] ?? NaN));
   // without those pairs it would be a ratio of the base's worse runs
   const ratio = ratios.every((each) => each !== undefined) ? spread(ratios) : undefined;
-  const target = self || !ratio ? undefined : floorOf(scenario.name, metric);
+  const target = judged && ratio ? floorOf(scenario.name, metric) : undefined;
   return [
     {
       scenario: scenario.name,

@@ -33,7 +33,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 
   const server = await Server.connect(parseConnection(url));
-  const progress = new Progress(asked.scenarios.length, false);
+  const progress = new Progress(asked.scenarios.length);
   const ring = ringOf(server, progress);
   const path = await buildOf(base, (line) => progress.say(line));
   const first = await loadFirst(path);
