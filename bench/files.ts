@@ -2,16 +2,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { markdownTable } from './markdown.js';
 import type { Result } from './pairs.js';
-import {
-  cellsOf,
-  circumstanceLines,
-  faultsOf,
-  headingsOf,
-  metricGroups,
-  rowsOf,
-  runSizes,
-  wakeLine,
-} from './report.js';
+import { circumstanceLines, faultsOf, isJudged, rowsOf, runSizes, tablesOf, wakeLine } from './report.js';
 import type { Circumstances } from './report.js';
 import { FOLDER, writeSamples } from './samples.js';
 
@@ -26,8 +17,8 @@ export function reservations(about: Circumstances, results: readonly Result[]): 
   ];
 }
 
-/** Returns the paths written. A full report is never overwritten: one more of the same day and commit gets a number. */
-export function writeReport(about: Circumstances, results: readonly Result[]): string[] {
+/** Returns the paths written, that of the samples first. A full report is never overwritten: one more of the same day and commit gets a number. */
+export function writeReport(about: Circumstances, results: readonly Result[]): [samples: string, tables: string] {
   const plain = [about.startedAt.slice(0, 10), about.source.commit, ...reservations(about, results)].join('-');
   let name = plain;
   if (about.kind === 'full') {
@@ -37,7 +28,7 @@ export function writeReport(about: Circumstances, results: readonly Result[]): s
 }
 
 /** Writes the samples and `<name>.md` under benchmarks/, and returns their paths. */
-export function writeBoth(name: string, report: unknown, text: string): string[] {
+export function writeBoth(name: string, report: unknown, text: string): [samples: string, text: string] {
   return [writeSamples(name, report), writeText(name, text)];
 }
 
@@ -57,15 +48,11 @@ function samplesOf(about: Circumstances, results: readonly Result[]): unknown {
     faults,
     pairs,
   }));
-  return { ...about, rows: rowsOf(results, about.self), scenarios };
+  return { ...about, rows: rowsOf(results, isJudged(about)), scenarios };
 }
 
 function markdown(about: Circumstances, results: readonly Result[]): string {
-  const rows = rowsOf(results, about.self);
-  const tables = metricGroups.flatMap((group) => {
-    const cells = rows.filter((row) => group.metrics.includes(row.metric)).map((row) => cellsOf(row, group.format));
-    return cells.length > 0 ? [markdownTable([headingsOf(group, about.libraries), ...cells])] : [];
-  });
+  const tables = tablesOf(rowsOf(results, isJudged(about)), about.libraries).map(markdownTable);
   const faults = faultsOf(results, about.libraries);
   const faultTable = [['Error in', 'side', 'message'], ...faults.map((fault) => Object.values(fault) as string[])];
   return [

@@ -22,14 +22,14 @@ import { appendHistory, drifts, entryOf, readHistory } from './history.js';
 import type { HistoryEntry } from './history.js';
 import { describeMachine, describeSource, loadAverage } from './machine.js';
 import { fullMode, quickMode, runAll } from './pairs.js';
-import { formatRatio, notJudged, rowsOf, withoutRatio } from './report.js';
+import { formatRatio, isJudged, notJudged, rowsOf, withoutRatio } from './report.js';
 import type { Circumstances, Row } from './report.js';
 import { tablesForScreen, Progress } from './screen.js';
 import { parseConnection, Server } from './server.js';
 
 /**
- * Returns the exit code: 1 when a side threw in a scenario, a floor was missed, or a figure has fallen over ten runs; 3 when the machine is too
- * busy for a whole run.
+ * Returns the exit code: 1 when a side threw in a scenario, or, of what a quick run does not judge, a floor was missed or a figure has fallen over ten
+ * runs; 3 when the machine is too busy for a whole run.
  */
 async function main(argv: readonly string[]): Promise<number> {
   const asked = readArguments(argv);
@@ -69,7 +69,7 @@ async function main(argv: readonly string[]): Promise<number> {
       server,
       mark,
       mode: { ...mode, rounds },
-      observer: new Progress(asked.scenarios.length, asked.self),
+      observer: new Progress(asked.scenarios.length),
       interrupted: interruption(),
       ownsServer,
     },
@@ -95,8 +95,9 @@ async function main(argv: readonly string[]): Promise<number> {
     ...(beneath && { beneath }),
   } as const;
   console.log(`\n${tablesForScreen(about, results)}\n`);
-  for (const path of writeReport(about, results)) console.log(path);
-  const rows = rowsOf(results, asked.self);
+  const [samples, report] = writeReport(about, results);
+  console.log(asked.quick ? `The whole report: ${report}` : `${samples}\n${report}`);
+  const rows = rowsOf(results, isJudged(about));
   for (const row of rows.filter(({ ratio }) => !ratio)) console.log(withoutRatio(row, about.libraries));
   for (const line of notJudged(rows)) console.log(line);
   const complaints = rows.flatMap((row) =>

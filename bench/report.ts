@@ -30,6 +30,9 @@ export interface Circumstances {
   readonly beneath?: readonly Beneath[];
 }
 
+/** Floors are of whole runs of ours: a quick one measures too little, and one of BullMQ against itself has nothing to reach. */
+export const isJudged = ({ kind, self }: Pick<Circumstances, 'kind' | 'self'>): boolean => kind === 'full' && !self;
+
 export interface Row {
   readonly scenario: string;
   readonly title: string;
@@ -39,6 +42,7 @@ export interface Row {
   /** Of the ratios of the pairs, challenger to base; none where a pair has none. */
   readonly ratio: Spread | undefined;
   readonly pairs: number;
+  /** None in a run that is not judged. */
   readonly target: Target | undefined;
   /** Undefined where there is no floor, and where there are too few pairs to judge it. */
   readonly met: boolean | undefined;
@@ -81,19 +85,19 @@ const suffixes: Partial<Record<Metric, string>> = {
   idleRedisMillis: ', Redis',
 };
 
-export function rowsOf(results: readonly Result[], self: boolean): Row[] {
-  return results.flatMap((result) => result.scenario.metrics.flatMap((metric) => rowOf(result, metric, self)));
+export function rowsOf(results: readonly Result[], judged: boolean): Row[] {
+  return results.flatMap((result) => result.scenario.metrics.flatMap((metric) => rowOf(result, metric, judged)));
 }
 
 /** None when no pair was completed; the result's fault is reported instead. */
-function rowOf({ scenario, pairs }: Result, metric: Metric, self: boolean): Row[] {
+function rowOf({ scenario, pairs }: Result, metric: Metric, judged: boolean): Row[] {
   if (pairs.length === 0) return [];
   const of = (side: Side) => pairs.map((pair) => pair[side].values[metric] ?? NaN);
   const [base, challenger] = [of('base'), of('challenger')];
   const ratios = challenger.map((value, i) => ratioOf(metric, value, base[i] ?? NaN));
   // without those pairs it would be a ratio of the base's worse runs
   const ratio = ratios.every((each) => each !== undefined) ? spread(ratios) : undefined;
-  const target = self || !ratio ? undefined : floorOf(scenario.name, metric);
+  const target = judged && ratio ? floorOf(scenario.name, metric) : undefined;
   return [
     {
       scenario: scenario.name,
@@ -175,10 +179,46 @@ export function cellsOf(row: Row, format: (value: number) => string): string[] {
   ];
 }
 
-export function headingsOf(group: MetricGroup, libraries: Circumstances['libraries']): string[] {
+function headingsOf(group: MetricGroup, libraries: Circumstances['libraries']): string[] {
   const names = [libraries.base.name, libraries.challenger.name];
   return [group.heading, ...names, 'ratio', 'min..max', 'middle half', 'pairs', 'floor', 'met'];
 }
+
+/** The last columns of the tables, where there are floors. */
+const FLOOR_COLUMNS = 2;
+
+/** A table for each group that has rows, its headings first. */
+export function tablesOf(rows: readonly Row[], libraries: Circumstances['libraries']): string[][][] {
+  const end = rows.some(({ target }) => target) ? undefined : -FLOOR_COLUMNS;
+  return metricGroups.flatMap((group) => {
+    const cells = rows.filter((row) => group.metrics.includes(row.metric)).map((row) => cellsOf(row, group.format));
+    const table = [headingsOf(group, libraries), ...cells];
+    return cells.length > 0 ? [table.map((line) => line.slice(0, end))] : [];
+  });
+}
+
+function groupOf(metric: Metric): MetricGroup {
+  const group = metricGroups.find(({ metrics }) => metrics.includes(metric));
+  if (!group) throw new Error(`${metric} has no table`);
+  return group;
+}
+
+/** What a row's figures are, in so far as its title does not say it. */
+function unitOf({ title, metric }: Row): string {
+  const { heading } = groupOf(metric);
+  if (heading.startsWith('Redis memory') && title.startsWith('Redis memory')) return 'bytes';
+  return /^(Node|Redis|MB|CPU)/.test(heading) ? heading : heading[0].toLowerCase() + heading.slice(1);
+}
+
+/** Both sides, the ratio and its spread. */
+export function figuresOf({ metric, values, ratio }: Row): string[] {
+  const { format } = groupOf(metric);
+  const sides = [format(values.base), format(values.challenger)];
+  return [...sides, ...(ratio ? [formatRatio(ratio.median), formatRange(ratio.least, ratio.most)] : ['none', ''])];
+}
+
+/** For a table of rows of several groups. */
+export const rowWithUnit = (row: Row): string[] => [`${row.title} (${unitOf(row)})`, ...figuresOf(row)];
 
 /** What waking a process took on this machine, beside the pairs. */
 export function wakeLine(results: readonly Result[]): string {

@@ -1,18 +1,19 @@
 /** What a person sees: the progress while the bench runs and the tables at its end. */
 import type { Observer, Result } from './pairs.js';
-import type { Scenario } from './scenarios/scenario.js';
+import { chosenRows, isDecided, lossOf, lostOf } from './ranking.js';
 import {
-  cellsOf,
   circumstanceLines,
   faultsOf,
   formatRange,
   formatRatio,
-  headingsOf,
-  metricGroups,
+  isJudged,
   rowsOf,
+  rowWithUnit,
+  tablesOf,
   wakeLine,
 } from './report.js';
-import type { Circumstances } from './report.js';
+import type { Circumstances, Row } from './report.js';
+import type { Scenario } from './scenarios/scenario.js';
 
 const BAR_WIDTH = 24;
 /** Part of the work. */
@@ -25,7 +26,6 @@ export class Progress implements Observer {
 
   constructor(
     private readonly scenarioCount: number,
-    private readonly self: boolean,
     private readonly out: NodeJS.WriteStream = process.stderr,
   ) {}
 
@@ -41,7 +41,7 @@ export class Progress implements Observer {
   done(result: Result): void {
     this.finished += 1;
     this.redraw('');
-    const [row] = rowsOf([result], this.self);
+    const [row] = rowsOf([result], false);
     const spread = row?.ratio;
     const ratio = spread
       ? `${formatRatio(spread.median)} (${formatRange(spread.least, spread.most)})`
@@ -82,25 +82,50 @@ export class Progress implements Observer {
   }
 }
 
+/** All rows of a full run; of a quick one, a dozen. */
 export function tablesForScreen(about: Circumstances, results: readonly Result[]): string {
-  const rows = rowsOf(results, about.self);
-  const tables = metricGroups.flatMap((group) => {
-    const cells = rows.filter((row) => group.metrics.includes(row.metric)).map((row) => cellsOf(row, group.format));
-    return cells.length > 0 ? [[headingsOf(group, about.libraries), ...cells]] : [];
-  });
-  const widths = columnWidths(tables.flat());
-  const faults = faultsOf(results, about.libraries).map(
-    (fault) => `ERROR ${fault.title}: ${fault.side}: ${fault.message}`,
-  );
-  const blocks = [
-    [...circumstanceLines(about), wakeLine(results)],
-    ...tables.map((table) => alignedLines(table, widths)),
-    faults,
-  ];
-  return blocks
+  const { kind, libraries } = about;
+  const rows = rowsOf(results, isJudged(about));
+  const faults = faultsOf(results, libraries).map((fault) => `ERROR ${fault.title}: ${fault.side}: ${fault.message}`);
+  return [...(kind === 'quick' ? dozenOf(about, rows) : allOf(about, results, rows)), faults]
     .filter((lines) => lines.length > 0)
     .map((lines) => lines.join('\n'))
     .join('\n\n');
+}
+
+type Block = readonly string[];
+
+function allOf(about: Circumstances, results: readonly Result[], rows: readonly Row[]): Block[] {
+  const tables = tablesOf(rows, about.libraries);
+  const widths = columnWidths(tables.flat());
+  return [[...circumstanceLines(about), wakeLine(results)], ...tables.map((table) => alignedLines(table, widths))];
+}
+
+function dozenOf(about: Circumstances, rows: readonly Row[]): Block[] {
+  const { base, challenger } = about.libraries;
+  const where = `${about.server}, ${about.machine.cores} cores, load average ${about.loadAtStart} at the start`;
+  const heading = `${challenger.name} ${challenger.version} against ${base.name} ${base.version}: ${where}`;
+  const shown = chosenRows(rows);
+  const table = [
+    ['', base.name, challenger.name, 'ratio', 'min..max', 'pairs', 'better'],
+    ...shown.map((row) => [...rowWithUnit(row), String(row.pairs), betterOf(row, about.libraries)]),
+  ];
+  const lost = lostOf(rows).length;
+  const theirs = `${base.name} has the better median in ${lost === 0 ? 'none' : `${lost}; the worst of them stand first`}`;
+  return [
+    [heading],
+    shown.length > 0 ? alignedLines(table, columnWidths(table)) : [],
+    [
+      `${shown.length} of ${rows.length} rows. ${theirs}. "?": one pair alone, or a spread that includes 1, decides nothing.`,
+      `A ratio is ${challenger.name}'s figure divided by ${base.name}'s: more is better for jobs and MB a second, less for all else.`,
+    ],
+  ];
+}
+
+function betterOf(row: Row, { base, challenger }: Circumstances['libraries']): string {
+  const loss = lossOf(row);
+  if (loss === 1) return 'neither';
+  return (loss > 1 ? base.name : challenger.name) + (isDecided(row) ? '' : '?');
 }
 
 function columnWidths(table: readonly string[][]): number[] {

@@ -5,7 +5,7 @@ import { reservations } from '../../bench/files.js';
 import { entryOf } from '../../bench/history.js';
 import type { Metric } from '../../bench/measure.js';
 import type { Result } from '../../bench/pairs.js';
-import { cellsOf, notJudged, rowsOf, withoutRatio } from '../../bench/report.js';
+import { cellsOf, isJudged, notJudged, rowsOf, tablesOf, withoutRatio } from '../../bench/report.js';
 import type { Circumstances, Row } from '../../bench/report.js';
 import { scenarios } from '../../bench/scenarios/index.js';
 import { floorOf } from '../../bench/targets.js';
@@ -16,11 +16,11 @@ const libraries = { base: { name: 'BullMQ', version: '6' }, challenger: { name: 
 const floor = floorOf('schedulers', 'latencyP50Ms')!;
 
 /** The row of a metric of which each pair has measured these two: of the base, and of the challenger. */
-function rowOf(scenario: string, metric: Metric, pairs: [base: number, challenger: number][]): Row {
+function rowOf(scenario: string, metric: Metric, pairs: [base: number, challenger: number][], judged = true): Row {
   const side = (value: number) => ({ jobs: 1, seconds: 1, values: { [metric]: value } });
   const measured = pairs.map(([base, challenger]) => ({ base: side(base), challenger: side(challenger) }));
   const result = { scenario: { ...named(scenario), metrics: [metric] }, pairs: measured, faults: [] };
-  return rowsOf([result as unknown as Result], false)[0];
+  return rowsOf([result as unknown as Result], judged)[0];
 }
 
 describe('a row of a report', () => {
@@ -82,6 +82,19 @@ describe('a row of a report', () => {
       [2, 1],
     ]);
     expect([row.ratio?.median, row.ratio?.least]).toEqual([0.75, 0.5]);
+  });
+});
+
+describe('a quick run', () => {
+  const row = rowOf('schedulers', 'latencyP50Ms', Array(3).fill([10, 9]), isJudged({ kind: 'quick', self: false }));
+
+  it('has no floors, and no columns for them', () => {
+    expect([row.ratio?.median, row.target, row.met, notJudged([row])]).toEqual([0.9, undefined, undefined, []]);
+    const [[headings, cells]] = tablesOf([row], libraries);
+    expect([headings.at(-1), cells.at(-1)]).toEqual(['pairs', '3']);
+    const judged = rowOf('schedulers', 'latencyP50Ms', Array(3).fill([10, 9]));
+    expect(tablesOf([judged], libraries)[0][0].slice(-2)).toEqual(['floor', 'met']);
+    expect([isJudged({ kind: 'full', self: false }), isJudged({ kind: 'full', self: true })]).toEqual([true, false]);
   });
 });
 

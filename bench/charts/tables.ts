@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { format, resolveConfig } from 'prettier';
 import { markdownTable } from '../markdown.js';
 import type { Metric } from '../measure.js';
-import { formatRange, formatRatio, metricGroups } from '../report.js';
-import type { MetricGroup, Row } from '../report.js';
-import { moreIsBetter } from '../targets.js';
+import { isDecided, lostOf, worstFirst } from '../ranking.js';
+import { figuresOf, metricGroups, rowWithUnit } from '../report.js';
+import type { Row } from '../report.js';
 import { measuredOn } from './data.js';
 import type { ChartData } from './data.js';
 
@@ -59,7 +59,7 @@ function few(data: ChartData): string {
     return row;
   });
   const [worst] = worstFirst(rows);
-  const shown = [...chosen, worst].map((row) => withUnit(row).slice(0, 4));
+  const shown = [...chosen, worst].map((row) => rowWithUnit(row).slice(0, 4));
   return [
     markdownTable([['Scenario', ...SIDES, 'Ratio'], ...shown]),
     `A ratio is ChasquiMQ's figure divided by BullMQ's: more is better for jobs and MB a second, less for all else. ${verdict(rows)} The last row is that in which BullMQ's median is furthest ahead.`,
@@ -73,19 +73,17 @@ function all(data: ChartData): string {
   const groups = metricGroups.flatMap(({ heading, metrics }) => {
     const rows = run.rows.filter((row) => metrics.includes(row.metric));
     return rows.length > 0
-      ? [`### ${heading}`, markdownTable([headings, ...rows.map((row) => [row.title, ...cellsOf(row)])])]
+      ? [`### ${heading}`, markdownTable([headings, ...rows.map((row) => [row.title, ...figuresOf(row)])])]
       : [];
   });
   return [
     `${measuredOn(run)}; load ${run.loadAtStart} at the start. [The whole report](../benchmarks/${name}.md), with each floor and run.`,
     '### Where BullMQ is better',
     lostLine(lostOf(run.rows)),
-    markdownTable([headings, ...worstFirst(lostOf(run.rows)).map(withUnit)]),
+    markdownTable([headings, ...worstFirst(lostOf(run.rows)).map(rowWithUnit)]),
     ...groups,
   ].join('\n\n');
 }
-
-const withUnit = (row: Row): string[] => [`${row.title} (${unitOf(row)})`, ...cellsOf(row)];
 
 /** Who is better in how many rows. A ratio whose spread includes 1 decides nothing. */
 function verdict(rows: readonly Row[]): string {
@@ -104,37 +102,4 @@ function verdict(rows: readonly Row[]): string {
 function lostLine(rows: readonly Row[]): string {
   const open = rows.length - rows.filter(isDecided).length;
   return `By the median BullMQ is better in these ${rows.length} rows. In ${open} of them the spread includes 1, which decides nothing.`;
-}
-
-const isDecided = ({ ratio }: Row): boolean => ratio !== undefined && (ratio.least > 1 || ratio.most < 1);
-
-/** Those in which the median is BullMQ's. */
-const lostOf = (rows: readonly Row[]): Row[] => rows.filter((row) => lossOf(row) > 1);
-
-const worstFirst = (rows: readonly Row[]): Row[] => [...rows].sort((a, b) => lossOf(b) - lossOf(a));
-
-/** How far BullMQ is ahead: above one, it is better. Without a ratio nobody is. */
-function lossOf({ metric, ratio }: Row): number {
-  if (!ratio) return 1;
-  return moreIsBetter(metric) ? 1 / ratio.median : ratio.median;
-}
-
-/** What a row's figures are, in so far as its title does not say it. */
-function unitOf({ title, metric }: Row): string {
-  const { heading } = groupOf(metric);
-  if (heading.startsWith('Redis memory') && title.startsWith('Redis memory')) return 'bytes';
-  return /^(Node|Redis|MB|CPU)/.test(heading) ? heading : heading[0].toLowerCase() + heading.slice(1);
-}
-
-/** Both sides, the ratio and its spread. */
-function cellsOf({ metric, values, ratio }: Row): string[] {
-  const { format: write } = groupOf(metric);
-  const sides = [write(values.base), write(values.challenger)];
-  return [...sides, ...(ratio ? [formatRatio(ratio.median), formatRange(ratio.least, ratio.most)] : ['none', ''])];
-}
-
-function groupOf(metric: Metric): MetricGroup {
-  const group = metricGroups.find(({ metrics }) => metrics.includes(metric));
-  if (!group) throw new Error(`${metric} has no table`);
-  return group;
 }

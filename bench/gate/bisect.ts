@@ -31,7 +31,7 @@ async function main(argv: readonly string[]): Promise<number> {
   if (commits.length === 0) throw new UsageError('between these two commits nothing that is built was changed');
 
   const server = await Server.connect(parseConnection(url));
-  const progress = new Progress(1, false);
+  const progress = new Progress(1);
   const measure = await measureAgainst(good, asked.scenario, server, progress);
   const last = await measure(bad);
   if (!last) throw new UsageError(`${bad.slice(0, 9)} cannot be measured`);

@@ -49,7 +49,7 @@ async function contests(asked: GateArguments, base: string, about: Surroundings)
   if (!url) throw new UsageError('REDIS_URL names no server; `npm run bench:gate` starts a private one and sets it');
   const name = base.slice(0, 9);
   const server = await Server.connect(parseConnection(url));
-  const progress = new Progress(asked.scenarios.length, false);
+  const progress = new Progress(asked.scenarios.length);
   const ring = ringOf(server, progress);
   const path = await buildOf(base, (line) => progress.say(line));
   const first = await loadFirst(path);
