@@ -1,5 +1,5 @@
 // In a Cluster every queue moves that BullMQ can have there, and it is said which it cannot have. What else moves is held to the same tests
-// there as on one server (vitest.config.ts).
+// there as on one server (vitest.config.mjs).
 import type { Cluster } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Queue as TheirQueue } from 'bullmq';
