@@ -16,7 +16,7 @@ const usage = `usage: npm run bench [-- --quick] [--only NAME,...] [--rounds N] 
 
 Measures ChasquiMQ against BullMQ on the Redis server that REDIS_URL names, and writes a report under benchmarks/.
 
-  --quick          shorter runs and fewer of them, within two minutes in all
+  --quick          as much as this machine does in about two minutes, the most wanted first. It shows ratios and judges nothing
   --only           only these scenarios: ${scenarios.map(({ name }) => name).join(', ')}
   --rounds         pairs of runs of each scenario
   --self           BullMQ against itself, which shows the noise of this machine

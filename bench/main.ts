@@ -1,6 +1,7 @@
 /**
  * The bench: ChasquiMQ against BullMQ, in one process, on one Redis, through the API they share.
- * Reading order: scenarios/ (what is done), measure.ts (what is read), pairs.ts (in which order), report.ts (what is said).
+ * Reading order: scenarios/ (what is done), measure.ts (what is read), plan.ts (what there is time for), run.ts and pairs.ts (in which order),
+ * report.ts (what is said).
  */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -21,9 +22,10 @@ import { LOAD_FLOOR, loadPerCore } from './gate/load.js';
 import { appendHistory, drifts, entryOf, readHistory } from './history.js';
 import type { HistoryEntry } from './history.js';
 import { describeMachine, describeSource, loadAverage } from './machine.js';
-import { fullMode, quickMode, runAll } from './pairs.js';
+import { fullMode, quickMode } from './pairs.js';
 import { formatRatio, isJudged, notJudged, rowsOf, withoutRatio } from './report.js';
 import type { Circumstances, Row } from './report.js';
+import { runAll } from './run.js';
 import { tablesForScreen, Progress } from './screen.js';
 import { parseConnection, Server } from './server.js';
 
@@ -76,6 +78,7 @@ async function main(argv: readonly string[]): Promise<number> {
     asked.scenarios,
   );
   const results = await server.guard(running);
+  const leftOut = asked.scenarios.filter((each) => results.every(({ scenario }) => scenario !== each));
   const loadAtEnd = loadAverage();
   const beneath = asked.quick ? undefined : await server.guard(measureBeneath(server));
   const about = {
@@ -93,6 +96,7 @@ async function main(argv: readonly string[]): Promise<number> {
     loadAtStart,
     loadAtEnd,
     ...(beneath && { beneath }),
+    ...(leftOut.length > 0 && { leftOut: leftOut.map(({ name }) => name) }),
   } as const;
   console.log(`\n${tablesForScreen(about, results)}\n`);
   const [samples, report] = writeReport(about, results);

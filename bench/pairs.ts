@@ -1,6 +1,6 @@
 /**
- * Runs the scenarios: for each, a calibration of both sides, then pairs of runs, one run of each side in a pair. The side
- * that goes first alternates from pair to pair (A B B A), so that a machine that slows down or speeds up favours neither.
+ * Runs a scenario: a calibration of both sides, then pairs of runs, one run of each side in a pair. The side that goes
+ * first alternates from pair to pair (A B B A), so that a machine that slows down or speeds up favours neither.
  */
 import type { JobLibrary } from './adapters/library.js';
 import { calibrate, enlarge } from './calibrate.js';
@@ -19,19 +19,14 @@ export type BothSides<T> = Readonly<Record<Side, T>>;
 
 export interface Mode extends Period {
   readonly rounds: number;
+  /** A run that is not done by then hangs. */
   readonly timeLimitMs: number;
-  /**
-   * Every scenario has an equal share of this. When its share and what earlier ones left over are used up, it makes do
-   * with the pairs it has, at least one. A busy machine can thus not stretch a quick run beyond measure.
-   */
+  /** For all scenarios together: `plan.ts` says which of them fit into it. */
   readonly budgetSeconds: number;
 }
 
-export const quickMode: Mode = { quick: true, rounds: 3, seconds: 0.25, timeLimitMs: 20_000, budgetSeconds: 100 };
+export const quickMode: Mode = { quick: true, rounds: 3, seconds: 0.25, timeLimitMs: 60_000, budgetSeconds: 100 };
 export const fullMode: Mode = { quick: false, rounds: 8, seconds: 1, timeLimitMs: 60_000, budgetSeconds: Infinity };
-
-/** A scenario that would start this long after the budget is used up is reported as not run. */
-const OVERTIME_SECONDS = 12;
 
 export interface Pair extends BothSides<Sample> {
   readonly first: Side;
@@ -54,6 +49,9 @@ export interface Result {
 }
 
 export interface Observer {
+  say(line: string): void;
+  /** So many scenarios are run, as far as is known. */
+  planned(scenarios: number): void;
   /** `part` of the scenario's work is done, 0 to 1. */
   step(scenario: Scenario, part: number, doing: string): void;
   done(result: Result): void;
@@ -77,38 +75,13 @@ export interface Bench {
 /** The calibration of both sides counts as much as this many pairs in the progress of a scenario. */
 const CALIBRATION_WEIGHT = 1;
 
-export async function runAll(bench: Bench, scenarios: readonly Scenario[]): Promise<Result[]> {
-  const { mode, observer } = bench;
-  const begin = performance.now();
-  const passed = () => (performance.now() - begin) / 1e3;
-  const results: Result[] = [];
-  for (const [i, scenario] of scenarios.entries()) {
-    const share = (mode.budgetSeconds * (i + 1)) / scenarios.length;
-    const result =
-      scenario.needsOwnServer && !bench.ownsServer
-        ? leftOut(scenario)
-        : passed() > mode.budgetSeconds + OVERTIME_SECONDS
-          ? notRun(scenario, passed())
-          : await runScenario(bench, scenario, () => passed() > share);
-    results.push(result);
-    observer.done(result);
-  }
-  return results;
-}
-
-/** Not a fault: it says itself why there are no figures. */
-function leftOut(scenario: Scenario): Result {
-  return { scenario, pairs: [], faults: [] };
-}
-
-function notRun(scenario: Scenario, passed: number): Result {
-  const message = `not run: ${Math.round(passed)} s had passed`;
-  return { scenario, pairs: [], faults: [{ side: undefined, message }] };
-}
-
-/** A side that throws ends the scenario: what was measured up to then stays in the result, beside the fault. */
-async function runScenario(whole: Bench, scenario: Scenario, timeIsUp: () => boolean): Promise<Result> {
+/**
+ * A side that throws ends the scenario: what was measured up to then stays in the result, beside the fault.
+ * @param seconds are left for it: it makes do with the pairs that end in them, at least one
+ */
+export async function runScenario(whole: Bench, scenario: Scenario, seconds: number): Promise<Result> {
   const { rounds } = whole.mode;
+  const begin = performance.now();
   let bench = whole;
   const pairs: Pair[] = [];
   const step = (part: number, doing: string, side: Side) =>
@@ -127,14 +100,22 @@ async function runScenario(whole: Bench, scenario: Scenario, timeIsUp: () => boo
     for (let round = 1; round <= rounds; round += 1) {
       const measured = async (side: Side) => {
         step(pairs.length + CALIBRATION_WEIGHT, `pair ${round} of ${rounds}`, side);
-        const sample = await runOnce(bench, scenario, side, jobs[side], round);
-        if (sample.jobs === 0) throw new SideFailed(side, new Error('the run was over before its clock had started'));
-        jobs[side] = enlarge(scenario.size, bench.mode, jobs[side], sample);
-        return sample;
+        for (;;) {
+          const tried = jobs[side];
+          const sample = await runOnce(bench, scenario, side, tried, round);
+          jobs[side] = enlarge(scenario.size, bench.mode, tried, sample);
+          if (sample.jobs > 0) return sample;
+          // a machine that was busy while it calibrated has run too few
+          if (jobs[side] === tried)
+            throw new SideFailed(side, new Error('the run was over before its clock had started'));
+        }
       };
-      if (pairs.length > 0 && timeIsUp()) break;
+      const pairBegin = performance.now();
       const wakeMicros = await bench.server.wakeMicros();
       pairs.push({ ...(await runPair(round % 2 === 1 ? 'base' : 'challenger', measured)), wakeMicros });
+      const now = performance.now();
+      // one more would take as long
+      if (now - begin + (now - pairBegin) > seconds * 1e3) break;
     }
     return { scenario, pairs, base: bench.libraries.base.name, faults: [] };
   } catch (error) {

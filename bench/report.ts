@@ -28,6 +28,8 @@ export interface Circumstances {
   readonly loadAtEnd: string;
   /** Not of a quick run: it takes seconds. */
   readonly beneath?: readonly Beneath[];
+  /** Scenarios by name that were asked for, and for which there was no time. */
+  readonly leftOut?: readonly string[];
 }
 
 /** Floors are of whole runs of ours: a quick one measures too little, and one of BullMQ against itself has nothing to reach. */
@@ -240,7 +242,16 @@ export function circumstanceLines(about: Circumstances): string[] {
     `${about.server}, Node ${machine.node}, ${machine.system}, ${machine.cores} cores of ${machine.cpu}, ${machine.memoryGb} GB`,
     `load average at the start ${about.loadAtStart}, at the end ${about.loadAtEnd}`,
     ...(about.beneath ? [beneathLine(about.beneath)] : []),
+    ...leftOutLines(about),
   ];
+}
+
+/** What was asked for and not run, and how to run it. */
+export function leftOutLines({ leftOut = [], self }: Pick<Circumstances, 'leftOut' | 'self'>): string[] {
+  if (leftOut.length === 0) return [];
+  const command = `npm run bench -- ${self ? '--self ' : ''}--only ${leftOut.join(',')}`;
+  const count = leftOut.length === 1 ? 'one scenario' : `${leftOut.length} scenarios`;
+  return [`left out, to end in time: ${count}, which \`${command}\` runs`];
 }
 
 /** Jobs and measured seconds of a run, the least and the most over all runs of a side. */

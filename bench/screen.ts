@@ -7,6 +7,7 @@ import {
   formatRange,
   formatRatio,
   isJudged,
+  leftOutLines,
   rowsOf,
   rowWithUnit,
   tablesOf,
@@ -25,9 +26,13 @@ export class Progress implements Observer {
   private readonly startedAt = performance.now();
 
   constructor(
-    private readonly scenarioCount: number,
+    private scenarioCount: number,
     private readonly out: NodeJS.WriteStream = process.stderr,
   ) {}
+
+  planned(scenarios: number): void {
+    this.scenarioCount = scenarios;
+  }
 
   step(scenario: Scenario, part: number, doing: string): void {
     if (!this.out.isTTY) return;
@@ -112,14 +117,12 @@ function dozenOf(about: Circumstances, rows: readonly Row[]): Block[] {
   ];
   const lost = lostOf(rows).length;
   const theirs = `${base.name} has the better median in ${lost === 0 ? 'none' : `${lost}; the worst of them stand first`}`;
-  return [
-    [heading],
-    shown.length > 0 ? alignedLines(table, columnWidths(table)) : [],
-    [
-      `${shown.length} of ${rows.length} rows. ${theirs}. "?": one pair alone, or a spread that includes 1, decides nothing.`,
-      `A ratio is ${challenger.name}'s figure divided by ${base.name}'s: more is better for jobs and MB a second, less for all else.`,
-    ],
+  const legend = [
+    `${shown.length} of ${rows.length} rows. ${theirs}. "?": one pair alone, or a spread that includes 1, decides nothing.`,
+    `A ratio is ${challenger.name}'s figure divided by ${base.name}'s: more is better for jobs and MB a second, less for all else.`,
   ];
+  const shownRows = shown.length > 0 ? [alignedLines(table, columnWidths(table)), legend] : [];
+  return [[heading], ...shownRows, leftOutLines(about)];
 }
 
 function betterOf(row: Row, { base, challenger }: Circumstances['libraries']): string {

@@ -72,8 +72,8 @@ describe('the screen after a quick run', () => {
   });
   const scenario = scenarios.find(({ name }) => name === 'add-tiny')!;
   const pair = { first: 'base', base: side(1, scenario.metrics), challenger: side(2, scenario.metrics) } as const;
-  const textOf = (pairs: Result['pairs'], faults: Result['faults'] = []) =>
-    tablesForScreen(about, [{ scenario, pairs, faults }]);
+  const textOf = (pairs: Result['pairs'], more: Partial<Circumstances> = {}, faults: Result['faults'] = []) =>
+    tablesForScreen({ ...about, ...more }, [{ scenario, pairs, faults }]);
 
   it('has one table, in which those rows stand first and are marked where BullMQ is better', () => {
     const lines = textOf([pair, pair]).split('\n');
@@ -84,9 +84,10 @@ describe('the screen after a quick run', () => {
     expect(textOf([pair, pair])).toContain('BullMQ has the better median in 2');
   });
 
-  it('says where one pair decides nothing, and what failed', () => {
+  it('says where one pair decides nothing, what was left out, and what failed', () => {
     expect(textOf([pair])).toMatch(/BullMQ\?\n/);
-    const text = textOf([], [{ side: 'base', message: 'not done' }]);
+    const text = textOf([], { leftOut: ['flow'] }, [{ side: 'base', message: 'not done' }]);
+    expect(text).toContain('--only flow');
     expect(text).toContain(`ERROR ${scenario.title}: BullMQ: not done`);
   });
 });

@@ -5,7 +5,16 @@ import { reservations } from '../../bench/files.js';
 import { entryOf } from '../../bench/history.js';
 import type { Metric } from '../../bench/measure.js';
 import type { Result } from '../../bench/pairs.js';
-import { cellsOf, isJudged, notJudged, rowsOf, tablesOf, withoutRatio } from '../../bench/report.js';
+import {
+  cellsOf,
+  circumstanceLines,
+  isJudged,
+  leftOutLines,
+  notJudged,
+  rowsOf,
+  tablesOf,
+  withoutRatio,
+} from '../../bench/report.js';
 import type { Circumstances, Row } from '../../bench/report.js';
 import { scenarios } from '../../bench/scenarios/index.js';
 import { floorOf } from '../../bench/targets.js';
@@ -95,6 +104,17 @@ describe('a quick run', () => {
     const judged = rowOf('schedulers', 'latencyP50Ms', Array(3).fill([10, 9]));
     expect(tablesOf([judged], libraries)[0][0].slice(-2)).toEqual(['floor', 'met']);
     expect([isJudged({ kind: 'full', self: false }), isJudged({ kind: 'full', self: true })]).toEqual([true, false]);
+  });
+
+  it('says what it has left out, and what runs it', () => {
+    const left = { self: false, leftOut: ['flow', 'retry'] };
+    const [line] = leftOutLines(left);
+    expect(line).toContain('2 scenarios');
+    expect(line).toContain('`npm run bench -- --only flow,retry`');
+    expect(leftOutLines({ ...left, self: true })[0]).toContain('-- --self --only flow,retry');
+    expect(leftOutLines({ self: false })).toEqual([]);
+    const about = { ...left, libraries, machine: {}, source: {} } as unknown as Circumstances;
+    expect(circumstanceLines(about)).toContain(line);
   });
 });
 

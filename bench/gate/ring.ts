@@ -35,7 +35,12 @@ export function ringOf(server: Server, progress: Progress): (base: JobLibrary, c
     server,
     mark,
     mode: MODE,
-    observer: { step: (scenario, part, doing) => progress.step(scenario, part, doing), done: () => undefined },
+    observer: {
+      say: (line) => progress.say(line),
+      planned: () => undefined,
+      step: (scenario, part, doing) => progress.step(scenario, part, doing),
+      done: () => undefined,
+    },
     interrupted,
     ownsServer: process.env.BENCH_OWNS_REDIS === '1',
   });
