@@ -20,7 +20,7 @@ const STORED = ['crates/chasquimq/lua/jobs/', 'crates/chasquimq/lua/queue/', 'cr
 const TAKING = ['crates/chasquimq/src/worker/', 'crates/chasquimq/lua/step/', 'src/worker/'];
 
 /** The tests of what users read and start from. */
-const PAGES = ['docs', 'site', 'examples'].map((name) => `__test__/clients/${name}.`);
+const PAGES = ['docs', 'site', 'examples'].map((name) => `__test__/clients/${name}`);
 
 /**
  * JavaScript tests; each suite is a project of vitest's. Its test files begin with one of `at`, and none of `except`. The files
@@ -28,12 +28,12 @@ const PAGES = ['docs', 'site', 'examples'].map((name) => `__test__/clients/${nam
  * count its connections, end it, or the like.
  */
 export const JS = {
-  unit: { at: ['__test__/unit/'], except: ['__test__/unit/bench.'], shared: true, when: EVERY_CHANGE },
+  unit: { at: ['__test__/unit/'], except: ['__test__/unit/bench'], shared: true, when: EVERY_CHANGE },
   parity: { at: ['__test__/parity/'], shared: true, when: EVERY_CHANGE },
   v5: { at: ['__test__/v5/'], shared: true, when: [...FACADE, ...GROUND] },
   cli: { at: ['__test__/cli/'], shared: true, when: [...FACADE, ...GROUND] },
-  life: { at: ['__test__/life/'], except: ['__test__/life/memory.'], when: [...ENGINE, ...FACADE, ...GROUND] },
-  memory: { at: ['__test__/life/memory.'], when: [...TAKING, 'src/native/', 'src/job/', 'src/events/'] },
+  life: { at: ['__test__/life/'], except: ['__test__/life/memory'], when: [...ENGINE, ...FACADE, ...GROUND] },
+  memory: { at: ['__test__/life/memory'], when: [...TAKING, 'src/native/', 'src/job/', 'src/events/'] },
   sentinel: { topology: true, when: [...WAYS, '__test__/life/', '__test__/support/'] },
   cluster: { topology: true, when: [...WAYS, 'crates/chasquimq/lua/queue/', '__test__/life/', '__test__/support/'] },
   migrate: {
@@ -52,7 +52,7 @@ export const JS = {
     when: ['src/index.ts', 'src/v5/', 'src/native/', 'npm/', '.ci/', 'package.json', ...LOCKS],
   },
   docs: { at: PAGES, when: ['docs/', 'examples/', 'README.md', 'src/index.ts', 'package.json', ...LOCKS] },
-  bench: { at: ['__test__/unit/bench.'], shared: true, when: ['bench/', 'benchmarks/'] },
+  bench: { at: ['__test__/unit/bench'], shared: true, when: ['bench/', 'benchmarks/'] },
 };
 
 /** The other checks. */
@@ -108,10 +108,13 @@ export function faultsOfTable(files, suites = SUITES) {
   const gone = all.flatMap(([name, { at = [], when }]) =>
     [...at, ...when].filter((beginning) => !files.some(beginsWith([beginning]))).map((beginning) => [name, beginning]),
   );
-  const homes = (path) => all.filter(([, suite]) => isOwn(path, suite)).length;
-  const homeless = files.filter(
-    (path) => path.startsWith('__test__/') && path.endsWith('.test.ts') && homes(path) !== 1,
-  );
+  const isTest = (path) => path.startsWith('__test__/') && path.endsWith('.test.ts');
+  // as vitest finds them
+  const found = (path, beginning) =>
+    path.startsWith(beginning) && /^[^/]*\.test\.ts$/.test(path.slice(beginning.length));
+  const finds = (path, suite) => isOwn(path, suite) && suite.at.some((beginning) => found(path, beginning));
+  const homes = (path) => all.filter(([, suite]) => finds(path, suite)).length;
+  const homeless = files.filter((path) => isTest(path) && homes(path) !== 1);
   return [
     ...unasked.map(([name]) => `no path asks for ${name}`),
     ...gone.map(([name, beginning]) => `${name} is asked for by ${beginning}, and there is no such path`),

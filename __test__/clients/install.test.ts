@@ -15,6 +15,7 @@ import { useStage } from '../support/stage.js';
 
 const PROGRAMS = fileURLToPath(new URL('programs', import.meta.url));
 const CONSUMER = join(ROOT, '.ci/consumer');
+const BOARD_TYPES = join(ROOT, '__test__/clients/board/board.mts');
 const LONG_MS = 300_000;
 const TWICE = [0, 2, 4, 6, 8];
 
@@ -114,8 +115,8 @@ async function install(form: string, manager: string): Promise<string> {
   const allowed = manager === 'npm' && form === 'bullmq, an alias' ? FOR_NPM : {};
   writeFileSync(join(project, 'package.json'), JSON.stringify({ private: true, ...manifest, ...allowed }));
   const ofProject = readdirSync(join(PROGRAMS, 'installed')).map((name) => join(PROGRAMS, 'installed', name));
-  const ofConsumer = ['esm.mts', 'commonjs.cts', 'board.mts', 'bundled.mts'].map((name) => join(CONSUMER, name));
-  for (const program of [...ofProject, ...ofConsumer, join(PROGRAMS, 'quick-start.mjs')]) {
+  const ofConsumer = ['esm.mts', 'commonjs.cts', 'bundled.mts'].map((name) => join(CONSUMER, name));
+  for (const program of [...ofProject, ...ofConsumer, BOARD_TYPES, join(PROGRAMS, 'quick-start.mjs')]) {
     const text = readFileSync(program, 'utf8').replaceAll(/(?<=['`])(LIBRARY|chasquimq)(?=['`/])/g, library);
     writeFileSync(join(project, basename(program)), text);
   }

@@ -86,7 +86,13 @@ describe('the table', () => {
     expect(faultsOfTable(tests, { one: { ...one, when: ['src/gone/'] } })).toContain(
       'one is asked for by src/gone/, and there is no such path',
     );
-    expect(faultsOfTable(tests, { one, again: { at: ['__test__/'], when: [] } })).toContain(
+    expect(faultsOfTable([...tests, '__test__/one/deep/c.test.ts'], { one })).toContain(
+      '__test__/one/deep/c.test.ts is in 0 suites',
+    );
+    expect(faultsOfTable(tests, { one: { ...one, at: ['__test__/one/a.'] } })).toContain(
+      '__test__/one/a.test.ts is in 0 suites',
+    );
+    expect(faultsOfTable(tests, { one, again: { at: ['__test__/one/a'], when: [] } })).toContain(
       '__test__/one/a.test.ts is in 2 suites',
     );
   });
