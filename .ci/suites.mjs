@@ -19,6 +19,8 @@ const STORED = ['crates/chasquimq/lua/jobs/', 'crates/chasquimq/lua/queue/', 'cr
 /** How workers take jobs, and end them. */
 const TAKING = ['crates/chasquimq/src/worker/', 'crates/chasquimq/lua/step/', 'src/worker/'];
 
+const BENCH = ['__test__/unit/bench'];
+const RELEASE = ['__test__/unit/release', '__test__/unit/publish'];
 /** The tests of what users read and start from. */
 const PAGES = ['docs', 'site', 'examples'].map((name) => `__test__/clients/${name}`);
 
@@ -28,7 +30,7 @@ const PAGES = ['docs', 'site', 'examples'].map((name) => `__test__/clients/${nam
  * count its connections, end it, or the like.
  */
 export const JS = {
-  unit: { at: ['__test__/unit/'], except: ['__test__/unit/bench'], shared: true, when: EVERY_CHANGE },
+  unit: { at: ['__test__/unit/'], except: [...BENCH, ...RELEASE], shared: true, when: EVERY_CHANGE },
   parity: { at: ['__test__/parity/'], shared: true, when: EVERY_CHANGE },
   v5: { at: ['__test__/v5/'], shared: true, when: [...FACADE, ...GROUND] },
   cli: { at: ['__test__/cli/'], shared: true, when: [...FACADE, ...GROUND] },
@@ -52,7 +54,8 @@ export const JS = {
     when: ['src/index.ts', 'src/v5/', 'src/native/', 'npm/', '.ci/', 'package.json', ...LOCKS],
   },
   docs: { at: PAGES, when: ['docs/', 'examples/', 'README.md', 'src/index.ts', 'package.json', ...LOCKS] },
-  bench: { at: ['__test__/unit/bench'], shared: true, when: ['bench/', 'benchmarks/'] },
+  release: { at: RELEASE, shared: true, when: ['.ci/', '.github/workflows/', 'npm/', 'package.json', 'CHANGELOG.md'] },
+  bench: { at: BENCH, shared: true, when: ['bench/', 'benchmarks/'] },
 };
 
 /** The other checks. */
@@ -72,7 +75,7 @@ export const SUITES = { ...JS, ...OTHERS };
 
 /** What lint alone looks at, and the suites of every change. */
 const NO_OTHERS = [
-  ...['.editorconfig', '.gitattributes', '.github/', '.gitignore', '.npmrc', '.prettier', 'LICENSE', 'CHANGELOG.md'],
+  ...['.editorconfig', '.gitattributes', '.github/', '.gitignore', '.npmrc', '.prettier', 'LICENSE'],
   ...[
     'CONTRIBUTING.md',
     'clippy.toml',

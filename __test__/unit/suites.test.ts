@@ -35,6 +35,7 @@ describe('a change asks for', () => {
     ['crates/chasquimq/src/worker/fetch.rs', ['life', 'memory', 'chaos']],
     ['crates/chasquimq/src/redis/reply.rs', ['life', 'sentinel', 'cluster', 'chaos', 'scripts']],
     ['bench/main.ts', ['bench']],
+    ['CHANGELOG.md', ['release']],
   ])('%s: what every change asks for, and %j', (path, more) => {
     expect(suitesFor([path]).sort()).toEqual([...EVERY_CHANGE, ...more].sort());
   });
