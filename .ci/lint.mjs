@@ -7,33 +7,39 @@ import { checkLayers } from './layers.mjs';
 import { checkLuaGlobals } from './lua-globals.mjs';
 import { checkRustModules } from './rust-modules.mjs';
 import { setup } from './setup.mjs';
-import { isEntry, main, root, run, runAll, Stop } from './step.mjs';
+import { isEntry, main, root, run, runLanes, Stop } from './step.mjs';
 import { checkSuites } from './suites.mjs';
 import { checkWorkflows } from './workflows.mjs';
 
-const CHECKS = [
-  () => run('format (prettier)', 'prettier', ['--check', '--log-level', 'warn', '.']),
-  () => run('format (rustfmt)', 'cargo', ['fmt', '--all', '--check']),
-  () => run('clippy', 'cargo', ['clippy', '--workspace', '--all-targets', '--', '-D', 'warnings']),
-  () => run('rustdoc', 'cargo', ['doc', '--workspace', '--no-deps'], { env: { RUSTDOCFLAGS: '-D warnings' } }),
+const quiet = { quiet: true };
+
+/** Rust's checks compile, and run beside the others. */
+const OF_RUST = [
+  () => run('format (rustfmt)', 'cargo', ['fmt', '--all', '--check'], quiet),
+  () => run('clippy', 'cargo', ['clippy', '--workspace', '--all-targets', '--', '-D', 'warnings'], quiet),
+  () =>
+    run('rustdoc', 'cargo', ['doc', '--workspace', '--no-deps'], { ...quiet, env: { RUSTDOCFLAGS: '-D warnings' } }),
   checkGeneratedTypes,
+  async () => checkRustModules(),
+];
+const OTHERS = [
+  () => run('format (prettier)', 'prettier', ['--check', '--log-level', 'warn', '.'], quiet),
   checkPages,
   // The bench imports the package by its name, so its types are those of the built facade.
   buildFacade,
-  () => run('types (tsc)', 'tsc', ['--noEmit']),
+  () => run('types (tsc)', 'tsc', ['--noEmit'], quiet),
   // the same programs, against BullMQ's types
-  () => run('types of BullMQ (tsc)', 'tsc', ['-p', '__test__/types']),
-  () => run('eslint', 'eslint', ['.', '--max-warnings', '0']),
+  () => run('types of BullMQ (tsc)', 'tsc', ['-p', '__test__/types'], quiet),
+  () => run('eslint', 'eslint', ['.', '--max-warnings', '0'], quiet),
   checkLayers,
   checkLuaGlobals,
   checkWorkflows,
-  async () => checkRustModules(),
   async () => checkSuites(),
 ];
 
 export async function lint() {
   await setup();
-  await runAll(CHECKS);
+  await runLanes(OF_RUST, OTHERS);
 }
 
 async function checkGeneratedTypes() {

@@ -28,7 +28,7 @@ export async function withServers(count, body) {
     say('> redis: the server in REDIS_URL');
     return body([process.env.REDIS_URL]);
   }
-  const binary = (await findServer()) ?? (await installUntil(findServer, PACKAGES)) ?? noServer();
+  const binary = await needServer();
   const servers = [];
   try {
     while (servers.length < count) servers.push(await startServer(binary));
@@ -36,6 +36,13 @@ export async function withServers(count, body) {
   } finally {
     await Promise.all(servers.map((server) => server.end()));
   }
+}
+
+let found;
+/** The server of this machine, installed where there is none; what runs beside each other then finds it. Null where REDIS_URL names one. */
+export async function needServer() {
+  if (process.env.REDIS_URL) return null;
+  return (found ??= (await findServer()) ?? (await installUntil(findServer, PACKAGES)) ?? noServer());
 }
 
 async function findServer() {

@@ -36,16 +36,17 @@ export function elapsed(since) {
 
 /**
  * Runs one command to its end. A `quiet` command shows a line every few seconds instead of its output, and the output
- * when it fails. Rejects with a {@link Stop} that carries the command's exit code.
+ * when it fails; one that is `held` shows it at its end, as it runs beside another. Rejects with a {@link Stop} that carries
+ * the command's exit code.
  */
-export async function run(title, command, args, { env = {}, quiet = false, cwd = root } = {}) {
+export async function run(title, command, args, { env = {}, quiet = false, held = false, cwd = root } = {}) {
   if (stopping) throw new Stop('', 128 + constants.signals[stopping]);
   const since = performance.now();
   say(`> ${title}`);
   const child = spawn(command, windows ? args.map(forCmd) : args, {
     cwd,
     env: { ...process.env, ...env },
-    stdio: quiet ? ['ignore', 'pipe', 'pipe'] : ['ignore', 'inherit', 'inherit'],
+    stdio: quiet || held ? ['ignore', 'pipe', 'pipe'] : ['ignore', 'inherit', 'inherit'],
     // A group of its own, so that a signal reaches what the command starts as well (cargo's test binaries, npm's
     // scripts). Windows has no groups, and needs a shell to start npm.cmd and its like.
     detached: !windows,
@@ -58,8 +59,8 @@ export async function run(title, command, args, { env = {}, quiet = false, cwd =
   const heartbeat = quiet && setInterval(() => say(`  ... ${title}: ${elapsed(since)}`), HEARTBEAT_MS);
   try {
     const code = await ending(child, command);
+    if (held || code !== 0) process.stderr.write(Buffer.concat(output));
     if (code !== 0) {
-      process.stderr.write(Buffer.concat(output));
       throw new Stop(`${title}: failed after ${elapsed(since)}`, code);
     }
     say(`  ${title}: ${elapsed(since)}`);
@@ -90,6 +91,15 @@ export async function runAll(steps) {
     });
   }
   if (failures.length > 0) throw new Stop(['', ...failures].join('\n'));
+}
+
+/** Runs lists of steps beside each other, the steps of a list one after the other: so cores work while others wait. */
+export async function runLanes(...lanes) {
+  const ends = await Promise.allSettled(lanes.filter((lane) => lane.length > 0).map(runAll));
+  const errors = ends.flatMap(({ reason }) => reason ?? []);
+  const fault = errors.find((error) => !(error instanceof Stop) || stopping);
+  if (fault) throw fault;
+  if (errors.length > 0) throw new Stop(errors.map(({ message }) => message).join('\n'));
 }
 
 /** What a short command prints, or null when it is missing or fails. */

@@ -5,9 +5,9 @@ import { availableParallelism } from 'node:os';
 import { withoutBrowser, needBrowser } from './browser.mjs';
 import { build } from './build.mjs';
 import { checkClients, checkPackage } from './package.mjs';
-import { withServers } from './redis.mjs';
+import { needServer, withServers } from './redis.mjs';
 import { setup, setupClients } from './setup.mjs';
-import { isEntry, main, run, runAll, Stop } from './step.mjs';
+import { isEntry, main, run, runLanes, Stop } from './step.mjs';
 import { JS } from './suites.mjs';
 
 const OF_JS = Object.keys(JS);
@@ -28,11 +28,15 @@ export async function test(args = []) {
   if (ofJs.length > 0 || suites.includes('types')) await build({ release: false });
   const hasClients = suites.includes('clients') || suites.includes('docs');
   if (hasClients) await setupClients();
-  const steps = { rust: () => testRust(more, isQuick), types: checkPackage };
-  const chosen = suites.filter((name) => name in steps).map((name) => steps[name]);
-  if (hasClients) chosen.push(checkClients);
-  if (ofJs.length > 0) chosen.push(() => testJs(ofJs, more, isQuick));
-  await runAll(chosen);
+  const leftOut = suites.includes('clients') && !(await needBrowser()) ? withoutBrowser : [];
+  await needServer();
+  const js = [];
+  if (suites.includes('types')) js.push(checkPackage);
+  if (hasClients) js.push(checkClients);
+  if (ofJs.length > 0) js.push(() => testJs(ofJs, [...leftOut, ...more], isQuick));
+  // most tests wait most of their time: Rust's run beside the others, and are shown when they have ended
+  const rust = suites.includes('rust') ? [() => testRust(more, { isQuick, held: js.length > 0 })] : [];
+  await runLanes(rust, js);
 }
 
 /** The words at the beginning that name parts. */
@@ -42,18 +46,17 @@ function wordsOf(args) {
 }
 
 /** Every test is counted, also after a failure. */
-function testRust(more, isQuick) {
+function testRust(more, { isQuick, held }) {
   // without the tests that need a server
   const which = isQuick ? ['--lib'] : [];
   const args = ['test', '--workspace', '--no-fail-fast', ...locked(), ...which, ...more];
-  return withServers(1, ([url]) => run('rust tests', 'cargo', args, { env: { REDIS_URL: url } }));
+  return withServers(1, ([url]) => run('rust tests', 'cargo', args, { held, env: { REDIS_URL: url } }));
 }
 
 async function testJs(suites, more, isQuick) {
   const projects = suites.length < OF_JS.length ? suites.map((name) => `--project=${name}`) : [];
-  const leftOut = suites.includes('clients') && !(await needBrowser()) ? withoutBrowser : [];
   await withServers(availableParallelism(), (urls) =>
-    run('js tests', 'vitest', ['run', ...projects, ...leftOut, ...more], {
+    run('js tests', 'vitest', ['run', ...projects, ...more], {
       env: {
         REDIS_URL: urls[0],
         REDIS_OF_WORKERS: urls.length > 1 ? urls.join(' ') : '',

@@ -1,6 +1,5 @@
 // In each process of tests, before those of each file: the server of this worker, and nothing on it. `.ci/test.mjs` starts a server for each
 // worker; tests that run at the same time then don't wait for each other's scripts. A server that somebody named in REDIS_URL is left as it is.
-import { once } from 'node:events';
 import { connect } from 'node:net';
 
 const urls = process.env.REDIS_OF_WORKERS?.split(' ') ?? [];
@@ -11,9 +10,15 @@ if (urls.length > 0) {
   await flush(new URL(url));
 }
 
+// The connection stays open until the answer is there: newer servers empty themselves in the background, and forget who has gone meanwhile.
 async function flush({ hostname, port, host }) {
   const socket = connect(Number(port), hostname);
-  socket.end('FLUSHALL\r\n');
-  const [answer] = await once(socket, 'data');
-  if (String(answer) !== '+OK\r\n') throw new Error(`the server at ${host} is not emptied: ${answer}`);
+  const answer = await new Promise((resolve, reject) => {
+    socket.once('data', (data) => resolve(String(data)));
+    socket.once('error', reject);
+    socket.once('close', () => reject(new Error(`the server at ${host} has closed the connection`)));
+    socket.write('FLUSHALL\r\n');
+  });
+  socket.destroy();
+  if (answer !== '+OK\r\n') throw new Error(`the server at ${host} is not emptied: ${answer}`);
 }
