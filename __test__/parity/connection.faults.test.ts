@@ -193,13 +193,14 @@ describe.each(libraries)('$name: connection.faults', ({ lib }) => {
         await idle.waitUntilReady();
         return new EventLog(idle, ['ioredis:close', 'error']);
       }
+      /** Waits until each of so many connections is there again: BullMQ's worker that is closed before may wait for ever. */
       async function back(before: number): Promise<void> {
-        await until('the way back', () => proxy.accepted > before, RECONNECT_MS);
+        await until('the way back', () => proxy.answered >= 2 * before, RECONNECT_MS);
       }
 
       it('tells it at once and once, and comes back by itself', async () => {
         const log = await open();
-        const before = proxy.accepted;
+        const before = proxy.answered;
         proxy.cut();
         await log.get('ioredis:close');
         await back(before);
@@ -208,7 +209,7 @@ describe.each(libraries)('$name: connection.faults', ({ lib }) => {
 
       it('tells that it cannot come back, and comes back when it can', async () => {
         const log = await open();
-        const before = proxy.accepted;
+        const before = proxy.answered;
         await proxy.close();
         await log.get('ioredis:close');
         const isRefused = () =>

@@ -12,6 +12,8 @@ export class Proxy {
   port = 0;
   /** How many connections were accepted so far. */
   accepted = 0;
+  /** On how many of them something was answered. */
+  answered = 0;
   /** Where new connections lead to. */
   upstream: { host: string; port: number } = server;
   /** Told of what clients of new connections send, which goes on when this has settled. */
@@ -37,6 +39,7 @@ export class Proxy {
         this.#sockets.delete(upstream);
         client.destroy();
       });
+      upstream.once('data', () => this.answered++);
       (this.holdRequest ? client.pipe(holding(this.holdRequest)) : client).pipe(upstream);
       (this.holdAnswer ? upstream.pipe(holding(this.holdAnswer)) : upstream).pipe(client);
     });
