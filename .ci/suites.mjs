@@ -36,8 +36,9 @@ export const JS = {
   cli: { at: ['__test__/cli/'], shared: true, when: [...FACADE, ...GROUND] },
   life: { at: ['__test__/life/'], except: ['__test__/life/memory'], when: [...ENGINE, ...FACADE, ...GROUND] },
   memory: { at: ['__test__/life/memory'], when: [...TAKING, 'src/native/', 'src/job/', 'src/events/'] },
-  sentinel: { topology: true, when: [...WAYS, '__test__/life/', '__test__/support/'] },
-  cluster: { topology: true, when: [...WAYS, 'crates/chasquimq/lua/queue/', '__test__/life/', '__test__/support/'] },
+  // these two are files of others once more, with servers of their own: vitest.config.mjs
+  sentinel: { when: [...WAYS, '__test__/life/', '__test__/support/'] },
+  cluster: { when: [...WAYS, 'crates/chasquimq/lua/queue/', '__test__/life/', '__test__/support/'] },
   migrate: {
     at: ['__test__/migrate/'],
     when: [...STORED, 'crates/chasquimq/src/migrate/', 'crates/chasquimq/lua/migrate/', 'src/migrate/', 'src/cli/'],
@@ -101,7 +102,8 @@ export function suitesFor(paths) {
   const isKnown = (path) =>
     particular.some((suite) => asks(path, suite)) || beginsWith([...NO_OTHERS, ...JS.unit.at, ...JS.parity.at])(path);
   if (!paths.every(isKnown)) return Object.keys(SUITES);
-  return Object.keys(SUITES).filter((name) => paths.some((path) => asks(path, SUITES[name])));
+  const isWanted = (suite) => suite.when === EVERY_CHANGE || paths.some((path) => asks(path, suite));
+  return Object.keys(SUITES).filter((name) => isWanted(SUITES[name]));
 }
 
 /** What is wrong with the table, seen from the files that git has. */
@@ -138,8 +140,10 @@ export function suitesSince(base) {
   const paths = [...git('diff', '--name-only', base), ...git('ls-files', '--others', '--exclude-standard')].filter(
     Boolean,
   );
-  const names = suitesFor(paths.length > 0 ? paths : ['README.md']);
-  return { names, why: `${paths.length} paths changed since ${git('log', '-1', '--format=%h %s', base)[0]}` };
+  return {
+    names: suitesFor(paths),
+    why: `${paths.length} paths changed since ${git('log', '-1', '--format=%h %s', base)[0]}`,
+  };
 }
 
 /** What a change is compared with: CI_BASE, else the newest commit older than twelve hours; undefined where there is none. */

@@ -40,6 +40,10 @@ describe('a change asks for', () => {
     expect(suitesFor([path]).sort()).toEqual([...EVERY_CHANGE, ...more].sort());
   });
 
+  it('what every change asks for, also where no path has changed', () => {
+    expect(suitesFor([]).sort()).toEqual([...EVERY_CHANGE].sort());
+  });
+
   it('what each of its paths asks for', () => {
     const both = [...suitesFor(['bench/main.ts']), ...suitesFor(['README.md'])];
     expect(suitesFor(['bench/main.ts', 'README.md']).sort()).toEqual([...new Set(both)].sort());
