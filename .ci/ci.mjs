@@ -8,7 +8,7 @@ import { lint } from './lint.mjs';
 import { ask, isEntry, main, root, run, runAll, say, Stop } from './step.mjs';
 import { baseOfChange, JS, suitesSince, SUITES } from './suites.mjs';
 
-/** Brings servers of other versions, where there is such a tool. */
+/** Brings servers of other versions, where there is such a tool. Elsewhere NEWER_SERVER may name the folder of one: .ci/server.mjs builds it. */
 const GET_REDIS = join(root, '..', 'shared', 'tools', 'get-redis');
 /** The newer server of the suite `scripts`. */
 const NEWER = '8.2';
@@ -48,13 +48,20 @@ function testsIn(env, ...names) {
  * programs of others know no difference.
  */
 async function testScripts() {
-  if (!existsSync(GET_REDIS)) return say(`no Redis ${NEWER} on this machine: tested on one server only`);
-  const server = await ask(GET_REDIS, [NEWER]);
-  if (!server) throw new Stop(`Redis ${NEWER} cannot be had`);
+  const folder = await newerServer();
+  if (!folder) return say(`no Redis ${NEWER} on this machine: tested on one server only`);
   const half = { MODEL_OPERATIONS: '60', TWINS_OPERATIONS: '50' };
-  const path = [dirname(server), process.env.PATH].join(delimiter);
+  const path = [folder, process.env.PATH].join(delimiter);
   const env = { ...half, PARITY: 'chasquimq', CHASQUIMQ_TEST_SCRIPTS: '1', REDIS_URL: '', PATH: path };
   await testsIn(env, 'rust', 'parity', 'life');
+}
+
+async function newerServer() {
+  if (process.env.NEWER_SERVER) return process.env.NEWER_SERVER;
+  if (!existsSync(GET_REDIS)) return undefined;
+  const server = await ask(GET_REDIS, [NEWER]);
+  if (!server) throw new Stop(`Redis ${NEWER} cannot be had`);
+  return dirname(server);
 }
 
 if (isEntry(import.meta.url)) await main(ci);
