@@ -42,6 +42,8 @@ describe.each(libraries)('$name: clients', ({ lib }) => {
     const queue = stage.queue();
     const worker = stage.worker(async () => {});
     const clients = [await queue.client, await worker.client];
+    // BullMQ 5 tells an error of a worker that is closed while its other connection is made
+    await worker.waitUntilReady();
     await queue.close();
     await worker.close();
     await until('both to end', () => clients.every(({ status }) => status === 'end'));
