@@ -184,7 +184,7 @@ export declare class NativeQueue {
 /** One worker. See `src/worker/worker.ts`. */
 export declare class NativeWorker {
   /** Makes a worker that fetches nothing yet. */
-  constructor(options: NativeWorkerOptions, onMessage: (message: WorkerMessage) => void, onJob: (base: number, processedOn: number, claim: number, number: number, nameLength: number, timestamp: number, text: string, opts: string) => void)
+  constructor(options: NativeWorkerOptions, onMessage: (message: WorkerMessage) => void, onJob: (base: number, offer: number, processedOn: number, claim: number, number: number, nameLength: number, timestamp: number, text: string, opts: string) => void)
   /** Resolves when both connections are there. */
   ready(): Promise<void>
   /** Fetches from now on. */
@@ -195,13 +195,14 @@ export declare class NativeWorker {
   setConcurrency(concurrency: number): void
   /** Changes the worker's own rate limit. */
   setLimiter(limiter?: NativeRateLimit | undefined | null): void
-  /**
-   * Draws a job of a batch, and up to `most` with those behind it: none starts before. Gives their number; 0: the engine takes the rest of
-   * the batch back.
-   */
-  draw(handle: number, most: number): number
-  /** Puts the last jobs back that were drawn, and did not start. */
-  putBack(handle: number, count: number): void
+  /** The words by which jobs are drawn, shared with the engine. */
+  words(): Int32Array
+  /** Whether jobs may be drawn for the next millisecond. If not, the engine takes back what it has delivered. */
+  mayStart(): boolean
+  /** A batch was taken back: fetches again, if that was because nobody was heard. */
+  heard(): void
+  /** Whether nothing is to start for now, for other reasons than slots. */
+  hold(held: boolean): void
   /** Reports how jobs ended. */
   finish(flush: number, now: number, handles: Uint32Array, lengths: Int32Array, text: string | Array<string>, others?: NativeOthers | undefined | null): void
   /** The facade's clock. */
@@ -302,6 +303,8 @@ export interface NativeBatch {
   processedOn: number
   /** The taking that made them active, of which their tokens tell. */
   claim: number
+  /** The offer by which they are drawn (`src/worker/offered.ts`). */
+  offer: number
   /** Names and data, back to back; where all are long together in several texts, of whole jobs each. */
   text: string | Array<string>
   /**

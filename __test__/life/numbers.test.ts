@@ -1,6 +1,7 @@
 // What the addon is called is answered by its number, also beyond those that fit into 32 bits: a thread may live for that many calls.
 import { describe, expect, it } from 'vitest';
 import { native } from '../../src/native/addon.js';
+import { Drawing } from '../../src/worker/drawing.js';
 import type { NativeAdded, NativeBatch } from '../../src/native/types.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { useOwnServer } from '../support/use-own-server.js';
@@ -44,8 +45,8 @@ describe('numbers of calls', () => {
     const queue = new chasquimq.Queue('ends', { connection: own.connection });
     const stored: number[] = [];
     let flush = MADE;
-    const end = ({ base, count }: Pick<NativeBatch, 'base' | 'count'>): void => {
-      worker.draw(base, count);
+    const end = ({ base, count, offer }: Pick<NativeBatch, 'base' | 'count' | 'offer'>): void => {
+      for (let i = 0; i < count; i++) expect(drawing.draw(offer)).toBe(true);
       const handles = Uint32Array.from({ length: count }, (_, i) => base + i);
       const finish = (): void => worker.finish(++flush, Date.now(), handles, new Int32Array(count).fill(-1), '');
       process.nextTick(finish);
@@ -60,8 +61,9 @@ describe('numbers of calls', () => {
         if (flushed !== undefined) stored.push(flushed);
         if (jobs) end(jobs);
       },
-      (base) => end({ base, count: 1 }),
+      (base, offer) => end({ base, count: 1, offer }),
     );
+    const drawing = new Drawing(worker);
     worker.run(Date.now(), false);
     let jobs = 0;
     for (let i = 0; i < ROUNDS; i++) {

@@ -33,6 +33,29 @@ function failures(...told: [handle: number, state: number, attemptsMade: number,
   return Float64Array.from(told.flat());
 }
 
+/** What the engine does with batches that it delivers (`offers.rs`): an offer's word has its number, the end of its jobs, and the next one. */
+class Engine {
+  readonly words = new Int32Array(512);
+  holdsLease = true;
+  heard = 0;
+  readonly held: boolean[] = [];
+
+  offer({ offer, count }: { offer: number; count: number }): void {
+    this.words[offer % 512] = ((offer >>> 9) << 24) | (count << 12);
+  }
+
+  /** Takes back what is not drawn of an offer. Gives how many jobs are drawn. */
+  takeBack(offer: number): number {
+    const drawn = this.drawn(offer);
+    this.words[offer % 512] = ((offer >>> 9) << 24) | (drawn << 12) | drawn;
+    return drawn;
+  }
+
+  drawn(offer: number): number {
+    return this.words[offer % 512] & 0xfff;
+  }
+}
+
 function stage(options: Partial<DispatcherOptions> = {}) {
   const owner = Object.assign(new EventEmitter(), { name: 'q', qualifiedName: 'bull:q' });
   const log: string[] = [];
@@ -42,16 +65,12 @@ function stage(options: Partial<DispatcherOptions> = {}) {
   owner.on('failed', (job: Job) => log.push(`failed ${job.id}`));
   owner.on('error', (error) => errors.push(error));
   const flushes: Flush[] = [];
-  // the last handles of batches, the one from which on the engine has taken jobs back, and what was asked of it
-  const engine = { last: [] as number[], tookBackFrom: Infinity, drawn: [] as number[][], putBack: [] as number[][] };
+  const engine = new Engine();
   const native = {
-    draw(handle: number, most: number) {
-      const last = engine.last.find((end) => end >= handle) as number;
-      const count = Math.max(0, Math.min(most, last + 1 - handle, engine.tookBackFrom - handle));
-      engine.drawn.push([handle, count]);
-      return count;
-    },
-    putBack: (handle: number, count: number) => void engine.putBack.push([handle, count]),
+    words: () => engine.words,
+    mayStart: () => engine.holdsLease,
+    heard: () => void engine.heard++,
+    hold: (held: boolean) => void engine.held.push(held),
     finish(
       flush: number,
       _now: number,
@@ -76,7 +95,7 @@ function stage(options: Partial<DispatcherOptions> = {}) {
   });
   const deliver = dispatcher.deliver.bind(dispatcher);
   dispatcher.deliver = (fetched) => {
-    engine.last.push(fetched.base + fetched.count - 1);
+    engine.offer(fetched);
     deliver(fetched);
   };
   const acknowledge = (message: WorkerMessage = {}) =>
@@ -84,13 +103,14 @@ function stage(options: Partial<DispatcherOptions> = {}) {
   return { dispatcher, owner, log, errors, flushes, engine, acknowledge };
 }
 
-/** `count` jobs with ids from `first`; their handles are ten times that. */
+/** `count` jobs with ids from `first`, which is their offer, too; their handles are ten times that. */
 function batch(first: number, count: number, opts = '{}', extra?: NativeJobExtra): NativeBatch {
   const layout = new Float64Array(6 * count);
   for (let i = 0; i < count; i++) layout.set([first + i, i === 0 ? 3 : -1, 2, 0, 100, extra ? 0 : -1], 6 * i);
   const text = `job${'{}'.repeat(count)}`;
   const extras = extra ? [extra] : [];
-  return { base: 10 * first, count, processedOn: 200, claim: 2, text, layout, opts: [opts], extras, siblings: [] };
+  const base = 10 * first;
+  return { base, offer: first, count, processedOn: 200, claim: 2, text, layout, opts: [opts], extras, siblings: [] };
 }
 
 /** A tick: everything that needs no I/O has happened. */
@@ -357,53 +377,57 @@ describe('drawing', () => {
     const { dispatcher, engine } = stage({ concurrency: 3, process: never });
     dispatcher.deliver(batch(1, 2));
     dispatcher.deliver(batch(3, 5));
-    expect(engine.drawn).toEqual([
-      [10, 2],
-      [30, 1],
-    ]);
+    expect([1, 3].map((offer) => engine.drawn(offer))).toEqual([2, 1]);
   });
 
-  it('passes over what the engine has taken back', async () => {
+  it('passes over what the engine has taken back, and says that it is heard', async () => {
     const gates: (() => void)[] = [];
     const process = () => new Promise<void>((resolve) => gates.push(resolve));
     const { dispatcher, engine, log, flushes } = stage({ process });
     dispatcher.deliver(batch(1, 3));
     dispatcher.deliver(batch(4, 1));
-    engine.tookBackFrom = 11;
+    expect([engine.takeBack(1), engine.takeBack(4)]).toEqual([1, 0]);
     gates[0]();
     await tick();
     expect([log, dispatcher.running, dispatcher.left]).toEqual([['active 1'], 0, 0]);
     expect(flushes).toMatchObject([{ handles: [10], others: [] }]);
-    engine.tookBackFrom = Infinity;
+    expect(engine.heard).toBe(2);
     dispatcher.deliver(batch(6, 1));
     expect(log).toEqual(['active 1', 'active 6']);
   });
 
-  it('takes more at once while jobs end one right after the other, and puts back what did not start', async () => {
-    const process = (job: Job) => (Number(job.id) < 40 ? undefined : never());
-    const { dispatcher, engine, log } = stage({ process });
+  it('takes each job right before it starts, so that the engine can have those behind it', async () => {
+    const { dispatcher, engine, log } = stage({
+      concurrency: 5,
+      process: (job: Job) => (job.id === '3' ? engine.takeBack(1) : undefined),
+    });
     dispatcher.deliver(batch(1, 100));
     await tick();
-    expect(log).toHaveLength(40);
-    const drawn = engine.drawn.map(([, count]) => count);
-    expect(Math.max(...drawn)).toBeGreaterThan(1);
-    expect(Math.max(...drawn)).toBeLessThanOrEqual(128);
-    // the handle of the job that runs is 49
-    const given = engine.putBack.reduce((sum, [, count]) => sum + count, 0);
-    expect(drawn.reduce((sum, count) => sum + count, 0) - given).toBe(40);
-    expect(engine.putBack.at(-1)?.[0]).toBe(50);
+    expect(log).toEqual(['active 1', 'active 2', 'active 3']);
+    expect(engine.drawn(1)).toBe(3);
   });
 
-  it('takes one at a time while each takes its time', async () => {
-    const process = () => {
-      const until = performance.now() + 2;
-      while (performance.now() < until);
-    };
-    const { dispatcher, engine } = stage({ process });
-    dispatcher.deliver(batch(1, 5));
-    await tick();
-    expect(engine.drawn).toEqual([10, 11, 12, 13, 14].map((handle) => [handle, 1]));
-    expect(engine.putBack).toEqual([]);
+  it('starts nothing under a lease that may be over', () => {
+    const { dispatcher, engine, log } = stage({ concurrency: 5, process: never });
+    engine.holdsLease = false;
+    dispatcher.deliver(batch(1, 2));
+    expect([log, dispatcher.left, engine.drawn(1)]).toEqual([[], 0, 0]);
+    engine.holdsLease = true;
+    dispatcher.deliver(batch(3, 1));
+    expect(log).toEqual(['active 3']);
+  });
+
+  it('knows the words of offers that have come round', () => {
+    const { dispatcher, engine, log } = stage({ concurrency: 5, process: never });
+    const later = { ...batch(7, 1), offer: 255 * 512 + 7 };
+    dispatcher.deliver(later);
+    expect([log, engine.words[7] < 0]).toEqual([['active 7'], true]);
+    // not looked at before its word was another's
+    const old = { ...batch(9, 1), offer: 9 };
+    engine.offer = () => {};
+    engine.words[9] = (1 << 24) | (1 << 12);
+    dispatcher.deliver(old);
+    expect(log).toEqual(['active 7']);
   });
 });
 
@@ -420,13 +444,10 @@ describe('pausing', () => {
     dispatcher.setConcurrency(2);
     await tick();
     expect([log, flushes]).toEqual([['active 1', 'active 5'], []]);
-    expect(engine.drawn).toEqual([
-      [10, 1],
-      [50, 1],
-    ]);
+    expect([1, 4, 5].map((offer) => engine.drawn(offer))).toEqual([1, 0, 1]);
   });
 
-  it('puts back what is drawn', async () => {
+  it('draws no more', async () => {
     let pauseNow = (): void => {};
     const process = (job: Job) => {
       if (job.id === '30') pauseNow();
@@ -435,8 +456,7 @@ describe('pausing', () => {
     pauseNow = () => dispatcher.pause();
     dispatcher.deliver(batch(1, 100));
     await tick();
-    const sum = (pairs: number[][]) => pairs.reduce((total, [, count]) => total + count, 0);
-    expect(sum(engine.drawn) - sum(engine.putBack)).toBe(30);
+    expect(engine.drawn(1)).toBe(30);
   });
 
   it('is settled when running jobs are stored', async () => {

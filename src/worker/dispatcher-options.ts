@@ -13,7 +13,7 @@ export interface DispatcherOwner extends JobQueue {
 export interface DispatcherOptions {
   owner: DispatcherOwner;
   policy: AttemptPolicy;
-  native: Pick<NativeWorker, 'finish' | 'draw' | 'putBack'>;
+  native: Pick<NativeWorker, 'finish' | 'words' | 'mayStart' | 'heard' | 'hold'>;
   /** The `emit` of the owner's class. */
   ownEmit: DispatcherOwner['emit'];
   /** Class of the jobs handed to `process`. */

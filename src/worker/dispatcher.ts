@@ -6,12 +6,12 @@
  * outcomes brings the next ones, so `completed` of a job is emitted before `active` of the one that follows it on the
  * slot.
  *
- * A fetched job is the engine's until it is drawn, so that an event loop that stands still keeps none from other workers. What was drawn
- * for more slots than came free is put back when the tick ends.
+ * A fetched job is the engine's until it is drawn, right before it starts, so that an event loop that stands still keeps none from other workers.
  *
  * This path is hot: per job it creates the Job, its text slices and the promise of its handler, nothing else.
  */
 import { callersGone } from '../add/calls-under-way.js';
+import { Drawing } from './drawing.js';
 import { FetchedBatch, type Fetched } from './fetched-batch.js';
 import { stringify } from '../native/json.js';
 import { errorFromNative, type CodedError } from '../native/native-error.js';
@@ -33,14 +33,6 @@ import type { DispatcherOptions } from './dispatcher-options.js';
 /** Refusals of a completion that fail the attempt. */
 const MUST_FAIL = new Set<number>([ErrorCode.JobPendingChildren, ErrorCode.JobHasFailedChildren]);
 
-/** Jobs that are drawn at once, at most, for slots that are about to come free. */
-const MOST_DRAWN = 128;
-/** Milliseconds in which jobs that are drawn ahead have to start. */
-const BRISK_MS = 1;
-
-// Taken at load: fake timers of a user's stand still.
-const clock = performance.now.bind(performance);
-
 // eslint-disable-next-line @typescript-eslint/unbound-method -- bound by each call
 const { then } = Promise.prototype;
 
@@ -54,11 +46,6 @@ export class Dispatcher {
   private readonly batches: FetchedBatch[] = [];
   /** Number of fetched jobs that have not started. The engine may have taken some of them back. */
   left = 0;
-  /** Number of jobs of the first batch that are drawn and have not started. */
-  private drawn = 0;
-  /** Number of jobs that were drawn last in this tick, and when that was. */
-  private drawnAhead = 0;
-  private drawnAt = 0;
   /** Slots whose job starts when its next iteration is made. */
   private readonly unfollowed = new Set<Slot>();
   /** Ends that wait for calls of their handlers, or for the pause before the next try. */
@@ -69,11 +56,13 @@ export class Dispatcher {
   private accepting = true;
   stopped = false;
 
+  private readonly drawing: Drawing;
   private readonly sender: OutcomeSender;
   private readonly waiters = new Waiters();
 
   constructor(private readonly options: DispatcherOptions) {
     this.concurrency = options.concurrency;
+    this.drawing = new Drawing(options.native);
     this.sender = new OutcomeSender(this, options.native, options.owner.qualifiedName);
   }
 
@@ -100,10 +89,10 @@ export class Dispatcher {
 
   /** Starts jobs when the calls of this thread that may have let them start are answered. */
   private async startBehind(callers: Promise<void>): Promise<void> {
-    this.held++;
-    this.putBack();
+    const { native } = this.options;
+    if (this.held++ === 0) native.hold(true);
     await callers;
-    this.held--;
+    if (--this.held === 0) native.hold(false);
     this.startAll();
   }
 
@@ -115,14 +104,6 @@ export class Dispatcher {
       batch.following = undefined;
       if (refused.size > 0) batch.refused = refused;
     });
-  }
-
-  /** Puts back what is drawn and has not started. */
-  putBack(): void {
-    this.drawnAhead = 0;
-    if (this.drawn === 0) return;
-    this.options.native.putBack(this.batches[0].handle, this.drawn);
-    this.drawn = 0;
   }
 
   /** Starts nothing more; running jobs go on. Call it before the engine is paused, which takes back what is not drawn then. */
@@ -138,7 +119,6 @@ export class Dispatcher {
   }
 
   private dropFetched(): void {
-    this.putBack();
     this.batches.length = 0;
     this.left = 0;
   }
@@ -153,7 +133,6 @@ export class Dispatcher {
     this.accepting = false;
     this.batches.length = 0;
     this.left = 0;
-    this.drawn = 0;
     if (this.options.runs) for (const job of this.sender.unstored()) this.traceEnd(job);
     this.sender.stop();
     this.waiters.stop();
@@ -195,36 +174,27 @@ export class Dispatcher {
   // ---- Running
 
   private startAll(): void {
-    while (this.running < this.concurrency && (this.drawn > 0 || this.draw(this.concurrency - this.running))) {
+    while (this.running < this.concurrency && this.draw()) {
       this.running++;
       const slot = this.freeSlots.pop() ?? this.newSlot();
       if (this.take(slot)) this.run(slot);
     }
   }
 
-  /** Draws jobs, unless nothing may start, and forgets the batches that the engine has taken back. False when there is none. */
-  private draw(most: number): boolean {
+  /** Draws the first of the fetched jobs, unless nothing may start, and forgets the batches that the engine has taken back. False when there is none. */
+  private draw(): boolean {
     while (this.batches.length > 0 && this.held === 0) {
+      if (!this.drawing.mayStart()) {
+        this.dropFetched();
+        return false;
+      }
       const batch = this.batches[0];
-      this.drawn = this.options.native.draw(batch.handle, most);
-      if (this.drawn > 0) return true;
+      if (this.drawing.draw(batch.offer)) return true;
       this.left -= batch.left;
       this.batches.shift();
+      this.options.native.heard();
     }
     return false;
-  }
-
-  /**
-   * The same for a slot whose job has just ended. While the jobs of a tick end one right after the other, it draws more and more of them at
-   * once, for the slots that come free next.
-   */
-  private drawOn(): boolean {
-    if (this.batches.length === 0) return false;
-    const now = clock();
-    const isBrisk = this.drawnAhead > 0 && now - this.drawnAt <= BRISK_MS;
-    this.drawnAt = now;
-    this.drawnAhead = isBrisk ? Math.min(2 * this.drawnAhead, MOST_DRAWN) : 1;
-    return this.draw(this.drawnAhead);
   }
 
   private newSlot(): Slot {
@@ -250,7 +220,6 @@ export class Dispatcher {
     }
     if (batch.left === 0) this.batches.shift();
     this.left--;
-    this.drawn--;
     if (!job) return this.giveUp(slot);
     slot.job = job;
     if (job.repeatJobKey === undefined || !(batch.following || batch.refused)) return true;
@@ -450,7 +419,7 @@ export class Dispatcher {
   private next(slot: Slot): boolean {
     slot.job = undefined;
     slot.controller = undefined;
-    if (this.running <= this.concurrency && (this.drawn > 0 || this.drawOn())) {
+    if (this.running <= this.concurrency && this.draw()) {
       this.sender.flushSoon();
       return this.take(slot);
     }

@@ -26,6 +26,7 @@ const NO_SIBLINGS: NativeBatch['siblings'] = [];
 /** A plain job that became active alone, as a batch. */
 export function batchOfOne(
   base: number,
+  offer: number,
   processedOn: number,
   claim: number,
   number: number,
@@ -35,7 +36,7 @@ export function batchOfOne(
   opts: string,
 ): Fetched {
   const layout = [number, nameLength, text.length - nameLength, 0, timestamp, NO_EXTRA];
-  return { base, count: 1, processedOn, claim, text, layout, opts: [opts], extras: NO_EXTRAS, siblings: NO_SIBLINGS };
+  return { base, offer, count: 1, processedOn, claim, text, layout, opts: [opts], extras: NO_EXTRAS, siblings: NO_SIBLINGS };
 }
 
 /** Names and data of a batch's jobs, one job after the other. */
@@ -99,6 +100,11 @@ export class FetchedBatch {
     const { text, count } = this.batch;
     const length = typeof text === 'string' ? text.length : text.reduce((sum, { length }) => sum + length, 0);
     return length >= LONG_TEXT * count;
+  }
+
+  /** By which its jobs are drawn. */
+  get offer(): number {
+    return this.batch.offer;
   }
 
   /** The claim of these jobs. */

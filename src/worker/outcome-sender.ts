@@ -38,8 +38,6 @@ interface JobsAtHand {
   /** Those that came last have long texts. */
   readonly areLong: boolean;
   readonly stopped: boolean;
-  /** Puts back those that are drawn and have not started. */
-  putBack(): void;
 }
 
 /** Outcomes on their way. */
@@ -131,12 +129,6 @@ export class OutcomeSender {
     return this.jobs.areLong && this.jobs.left >= FEW ? FEW : EARLY_FLUSH;
   }
 
-  /** Handlers of this tick have ended, as far as they end at once. */
-  endTick(): void {
-    this.jobs.putBack();
-    this.flush();
-  }
-
   /** Sends the outcomes that have gathered, unless they have to wait for answers. */
   flush(): void {
     this.flushDue = false;
@@ -197,5 +189,6 @@ function endParentCalls({ parentCalls }: Sent): void {
 }
 
 function endTick(sender: OutcomeSender): void {
-  sender.endTick();
+  // handlers of this tick have ended, as far as they end at once
+  sender.flush();
 }

@@ -217,7 +217,7 @@ impl Idle for IdleWait {
 /// Arguments of [`OneJob`].
 /// # Safety
 /// On the environment's thread, inside a handle scope.
-unsafe fn to_arguments(env: Env, batch: &Batch, job: &BatchJob) -> Result<[sys::napi_value; 8]> {
+unsafe fn to_arguments(env: Env, batch: &Batch, job: &BatchJob) -> Result<[sys::napi_value; 9]> {
     let env = env.raw();
     let name = &batch.text[..job.name_len.unwrap_or(0) as usize];
     let options = batch.options.first().map_or("{}", |options| &options.text);
@@ -225,6 +225,7 @@ unsafe fn to_arguments(env: Env, batch: &Batch, job: &BatchJob) -> Result<[sys::
     unsafe {
         Ok([
             u32::to_napi_value(env, batch.base)?,
+            u32::to_napi_value(env, batch.offer)?,
             f64::to_napi_value(env, batch.processed_on as f64)?,
             f64::to_napi_value(env, batch.claim as f64)?,
             f64::to_napi_value(env, job.number as f64)?,

@@ -30,6 +30,8 @@ pub struct NativeBatch {
     pub processed_on: f64,
     /// The taking that made them active, of which their tokens tell.
     pub claim: f64,
+    /// The offer by which they are drawn (`src/worker/offered.ts`).
+    pub offer: u32,
     /// Names and data, back to back; where all are long together in several texts, of whole jobs each.
     #[napi(ts_type = "string | Array<string>")]
     pub text: LongTextForJs,
@@ -83,6 +85,7 @@ pub fn to_batch(batch: Batch) -> NativeBatch {
         count: batch.jobs.len() as u32,
         processed_on: batch.processed_on as f64,
         claim: batch.claim as f64,
+        offer: batch.offer,
         layout: Float64Array::new(layout),
         opts: batch.options.iter().map(|options| options.text.clone()).collect(),
         extras: to_extras(batch.extras, &batch.jobs, &batch.options),

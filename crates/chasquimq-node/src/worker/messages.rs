@@ -7,9 +7,9 @@ use napi_derive::napi;
 use super::batch::{to_batch, NativeBatch};
 use crate::error::{to_parts, NativeError};
 
-/// A plain job that became active alone: its handle, when it became active, its number, UTF-16 units of its name, its creation time,
-/// its name and data, its options.
-pub type OneJob = FnArgs<(u32, f64, f64, f64, u32, f64, String, String)>;
+/// A plain job that became active alone: its handle, its offer, when it became active, its claim, its number, UTF-16 units of its name, its creation
+/// time, its name and data, its options.
+pub type OneJob = FnArgs<(u32, u32, f64, f64, f64, u32, f64, String, String)>;
 
 /// What a worker tells.
 #[napi(object, object_from_js = false)]

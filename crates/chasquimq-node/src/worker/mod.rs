@@ -5,6 +5,7 @@ pub mod job_shortcut;
 pub mod messages;
 pub mod options;
 mod outcomes;
+mod words;
 
 use std::{
     future::Future,
@@ -26,6 +27,7 @@ use self::{
     messages::{to_message, OneJob, WorkerMessage},
     options::{to_duration, NativeRateLimit, NativeWorkerOptions},
     outcomes::{to_flush, NativeOthers},
+    words::shared_words,
 };
 use crate::{
     low_latency,
@@ -59,7 +61,7 @@ impl NativeWorker {
         options: NativeWorkerOptions,
         #[napi(ts_arg_type = "(message: WorkerMessage) => void")] on_message: Function<'_, WorkerMessage, ()>,
         #[napi(
-            ts_arg_type = "(base: number, processedOn: number, claim: number, number: number, nameLength: number, timestamp: number, text: string, opts: string) => void"
+            ts_arg_type = "(base: number, offer: number, processedOn: number, claim: number, number: number, nameLength: number, timestamp: number, text: string, opts: string) => void"
         )]
         on_job: Function<'_, OneJob, ()>,
     ) -> Result<Self> {
@@ -143,17 +145,28 @@ impl NativeWorker {
         self.worker.set_limiter(limiter.map(RateLimit::from));
     }
 
-    /// Draws a job of a batch, and up to `most` with those behind it: none starts before. Gives their number; 0: the engine takes the rest of
-    /// the batch back.
-    #[napi]
-    pub fn draw(&self, handle: u32, most: u32) -> u32 {
-        self.worker.draw(handle, most)
+    /// The words by which jobs are drawn, shared with the engine.
+    #[napi(ts_return_type = "Int32Array")]
+    pub fn words<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        shared_words(env, self.worker.words().shared())
     }
 
-    /// Puts the last jobs back that were drawn, and did not start.
+    /// Whether jobs may be drawn for the next millisecond. If not, the engine takes back what it has delivered.
     #[napi]
-    pub fn put_back(&self, handle: u32, count: u32) {
-        self.worker.put_back(handle, count);
+    pub fn may_start(&self) -> bool {
+        self.worker.may_start()
+    }
+
+    /// A batch was taken back: fetches again, if that was because nobody was heard.
+    #[napi]
+    pub fn heard(&self) {
+        self.worker.heard();
+    }
+
+    /// Whether nothing is to start for now, for other reasons than slots.
+    #[napi]
+    pub fn hold(&self, held: bool) {
+        self.worker.hold(held);
     }
 
     /// Reports how jobs ended.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chasquimq::{Keep, RateLimit, WorkerOptions};
+use chasquimq::{worker::Runner, Keep, RateLimit, WorkerOptions};
 use napi_derive::napi;
 
 use crate::connection::NativeConnection;
@@ -76,8 +76,13 @@ pub fn to_duration(ms: f64) -> Duration {
     Duration::from_micros((ms.max(0.0) * 1000.0) as u64)
 }
 
+thread_local! {
+    /// Of all workers of this JavaScript thread.
+    static RUNNER: Runner = Runner::default();
+}
+
 impl NativeWorkerOptions {
-    /// The engine's form. `watches_sockets`: there is a shortcut for jobs.
+    /// The engine's form, on JavaScript's thread. `watches_sockets`: there is a shortcut for jobs.
     pub fn to_options(&self, watches_sockets: bool) -> WorkerOptions {
         let keep = |text: &Option<String>| text.as_ref().map_or(Keep::ALL, |text| Keep::from_text(text));
         WorkerOptions {
@@ -92,6 +97,7 @@ impl NativeWorkerOptions {
             drain_delay: to_duration(self.drain_delay * 1000.0),
             remove_on_complete: keep(&self.remove_on_complete),
             remove_on_fail: keep(&self.remove_on_fail),
+            runner: RUNNER.with(Runner::clone),
             watches_sockets,
             limiter: self.limiter.map(RateLimit::from),
             maximum_rate_limit_delay: to_duration(self.maximum_rate_limit_delay),

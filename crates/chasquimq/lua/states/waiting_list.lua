@@ -46,6 +46,11 @@ local function wake(queue)
   redis.call('ZADD', queue.base .. 'wake', 0, '0')
 end
 
+-- Whether every worker is busy, as far as is known: a marker was left, and nobody who waits has taken it.
+local function are_all_busy(base)
+  return redis.call('EXISTS', base .. 'wake') == 1
+end
+
 -- Wakes a worker where a job could start, as one may that waits for a place.
 local function wake_for_work(queue)
   if has_work(queue) then wake(queue) end
@@ -71,6 +76,7 @@ return {
   has_work = has_work,
   wake = wake,
   wake_for_work = wake_for_work,
+  are_all_busy = are_all_busy,
   call_in_chunks = call_in_chunks,
   append = append,
 }

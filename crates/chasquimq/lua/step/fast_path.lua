@@ -21,6 +21,7 @@ local Records = require('records')
 local State = require('state')
 local Stored = require('stored')
 local Successor = require('successor')
+local WaitingList = require('waiting_list')
 
 -- Events of such a step at most: failed, retries-exhausted, waiting, active, drained.
 local MOST_EVENTS = 5
@@ -105,6 +106,8 @@ end
 local function look_at_next(queue, step, bare)
   local base, waiting, place, want, room = queue.base, queue.waiting, queue.place, step.want, step.want + step.surplus
   local first_due, due_ms, later_ms
+  -- somebody who waits starts the rest
+  if place > 0 and room > want and not WaitingList.are_all_busy(base) then room = want end
   if not (step.leaves_due or step.none_delayed) then
     first_due, due_ms, later_ms = Delayed.next_two(base)
     if due_ms and due_ms <= step.now_ms then

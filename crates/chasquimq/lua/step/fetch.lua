@@ -1,5 +1,6 @@
 -- fetch: waiting | prioritized -> active, for one worker. Order: the front list, the log, then jobs with a priority.
--- It takes at most `want` jobs that start now, and `surplus` jobs that start a moment later. A frame that holds more than there is
+-- It takes at most `want` jobs that start now, and `surplus` jobs that start a moment later, of which there are none while a worker waits for
+-- jobs (states/waiting_list). A frame that holds more than there is
 -- room for is broken: its jobs become records, those that fit become active, the rest goes to the front list.
 -- A job that stalled before is never surplus: what killed its worker must not take it along again.
 local Events = require('events')

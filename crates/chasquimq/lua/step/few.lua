@@ -208,6 +208,8 @@ local function run(base, raw, outcomes, step)
   local queue = { base = base, cursor_ms = cursor_ms, cursor_seq = cursor_seq, apart = apart }
   local want, due, ends, ids, bodies, frames = step.want, nil, nil, NONE, NONE, NONE
   local most = want < 0 and 0 or math.min(waiting, want + step.surplus)
+  -- somebody who waits starts the rest
+  if most > want and want >= 0 and not WaitingList.are_all_busy(base) then most = want end
   if most > MOST then return nil end
   if #outcomes > 0 then
     ends = ends_of(outcomes)

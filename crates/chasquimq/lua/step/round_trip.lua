@@ -76,6 +76,8 @@ end
 
 local function run(queue, outcomes, want, surplus, step)
   Fetched.start(queue)
+  -- as it was before this step wakes anybody
+  if surplus > 0 and not WaitingList.are_all_busy(queue.base) then surplus = 0 end
   Limits.load_limits(queue, step.limiter_max, step.limiter_ms)
   queue.none_delayed = step.none_delayed
   local rejected, was_active, ends = NONE, queue.active > 0, false

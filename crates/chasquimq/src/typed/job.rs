@@ -62,6 +62,11 @@ pub(super) struct Delivered {
 }
 
 impl Delivered {
+    /// The offer of its batch, of which it is the next job.
+    pub(super) fn offer(&self) -> u32 {
+        self.batch.offer
+    }
+
     /// The jobs of a batch, in order.
     pub(super) fn each(batch: Batch) -> impl Iterator<Item = Self> {
         let batch = Arc::new(batch);

@@ -239,7 +239,7 @@ impl Runner {
     fn start_what_fits(&mut self) {
         while self.running.len() < self.slots {
             let Some(job) = self.waiting.pop_front() else { return };
-            if self.core.draw(job.handle, 1) == 0 {
+            if !self.core.draw(job.offer()) {
                 // the worker has taken it back, for others
                 continue;
             }

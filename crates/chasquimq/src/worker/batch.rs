@@ -31,6 +31,8 @@ pub struct Batch {
     pub extras: Vec<Extra>,
     /// Whose children those in frames are.
     pub siblings: Vec<Siblings>,
+    /// Its number among what is handed over, by which its jobs are drawn ([`super::Words`]).
+    pub offer: u32,
 }
 
 /// One job of a batch.

@@ -1,7 +1,8 @@
 //! The worker's loop: hears commands, and takes a step whenever there is something to record or room for more jobs.
 //!
-//! `steps` takes steps, `settle` takes in their answers, `idle` waits, `lease` keeps the lease and looks for jobs that nobody runs.
+//! `steps` takes steps, `settle` takes in their answers, `idle` waits, `give_up` gives back what nobody starts, `lease` keeps the lease and looks for jobs that nobody runs.
 
+mod give_up;
 mod idle;
 mod lease;
 mod settle;
@@ -22,11 +23,12 @@ use super::{
     idle_socket::IdleSocket,
     idle_wait::{Pending, Waiter},
     message::{Command, Message, Sink},
+    offers::{Late, Offers, Terms},
     options::WorkerOptions,
     outcomes::{Failure, Rejected},
     prefetch::SHARE,
+    runner::Among,
     standing::Standing,
-    surplus::Surplus,
 };
 use crate::{error::Error, keys::Keys, lost::Scan, redis::connection::Connection};
 
@@ -38,7 +40,8 @@ pub(super) struct Loop {
     options: WorkerOptions,
     sink: Sink,
     commands: mpsc::UnboundedReceiver<Command>,
-    surplus: Arc<Surplus>,
+    offers: Arc<Offers>,
+    among: Among,
     // a socket's while a step lies behind its wait
     standing: Standing,
     flushes: Vec<Flush>,
@@ -52,6 +55,8 @@ pub(super) struct Loop {
     refused: Arc<AtomicBool>,
     clock: ClientClock,
     fetching: bool,
+    // what was handed over was taken back, as nobody drew it: nothing is fetched until somebody is heard
+    silent: bool,
     look_again: bool,
     // a rate limit lets this worker start nothing until then
     limited_until: Option<Instant>,
@@ -85,9 +90,10 @@ impl Loop {
         options: WorkerOptions,
         sink: Sink,
         commands: mpsc::UnboundedReceiver<Command>,
-        surplus: Arc<Surplus>,
+        offers: Arc<Offers>,
     ) -> Self {
         let waiter = Waiter::start(waiting.clone(), &keys);
+        let among = options.runner.join(&keys.base);
         Self {
             connection,
             waiting,
@@ -96,7 +102,8 @@ impl Loop {
             options,
             sink,
             commands,
-            surplus,
+            offers,
+            among,
             standing: Standing::default(),
             flushes: Vec::new(),
             ended_since: None,
@@ -105,6 +112,7 @@ impl Loop {
             refused: Arc::default(),
             clock: ClientClock::default(),
             fetching: false,
+            silent: false,
             look_again: false,
             limited_until: None,
             awaits_lift: false,
@@ -162,6 +170,8 @@ impl Loop {
         if self.must_break_off() {
             self.break_off().await;
         }
+        let evicted = self.offers.evicted();
+        self.return_jobs(evicted);
         if !self.fetching {
             // what came since then
             self.take_back(true);
@@ -205,7 +215,7 @@ impl Loop {
     fn has_step_to_take(&self) -> bool {
         let steps = matches!(self.waiter.pending, Pending::Step(_));
         let has_ends = !self.flushes.is_empty() && self.shares_until().is_none_or(|until| until <= Instant::now());
-        has_ends || (self.fetching && self.look_again && !steps)
+        has_ends || (self.may_fetch() && self.look_again && !steps)
     }
 
     /// Until when what has ended may wait for more to share a step with: while no slot is idle, as jobs of the surplus run there, and nobody
@@ -250,7 +260,7 @@ impl Loop {
                 self.room_changed = self.waiter.pending.takes_jobs();
                 self.look_again |= concurrency > self.options.concurrency;
                 self.options.concurrency = concurrency;
-                self.surplus.set_concurrency(concurrency);
+                self.offers.set_concurrency(concurrency);
             }
             Command::Limiter(limiter) => {
                 self.room_changed = self.waiter.pending.takes_jobs();
@@ -266,8 +276,9 @@ impl Loop {
                     ..Flush::default()
                 });
             }
-            // the turn that follows sees to them
-            Command::PutBack => {}
+            Command::Heard => self.hear_life(),
+            // the turn that follows looks when they are late
+            Command::Released => {}
             Command::TakeBack => self.take_back(true),
             Command::Socket(socket) => self.next_socket = Some(socket),
             Command::Scan => {
@@ -285,6 +296,7 @@ impl Loop {
 
     fn hear_ends(&mut self, flush: Flush, reading: Reading) {
         self.clock.says(reading);
+        self.hear_life();
         self.ended_at = reading.at;
         if self.flushes.is_empty() {
             self.ended_since = Some(Instant::now());
@@ -297,10 +309,27 @@ impl Loop {
         }
     }
 
+    /// Whoever runs jobs draws again.
+    fn hear_life(&mut self) {
+        if std::mem::take(&mut self.silent) {
+            self.look_again |= self.fetching;
+        }
+    }
+
+    /// When jobs that nobody draws are late.
+    fn terms(&self) -> Terms {
+        Terms {
+            window: self.standing.prefetch.window(),
+            with_slots: self.among.is_alone(),
+        }
+    }
+
+    fn may_fetch(&self) -> bool {
+        self.fetching && !self.silent
+    }
+
     fn next_timer(&self) -> Option<Instant> {
-        let surplus = self
-            .must_watch_surplus()
-            .then(|| self.standing.prefetch.patience_ends());
+        let late = self.offers.next_look(self.terms());
         // a step behind a wait looks by itself when something is due
         let steps = matches!(self.waiter.pending, Pending::Step(_));
         // what a wait is lent is not known here
@@ -314,21 +343,16 @@ impl Loop {
         let renewal = self.next_renewal.filter(|_| holds_jobs);
         let rested = self.limited_until.filter(|_| self.fetching);
         let shared = (!self.flushes.is_empty()).then(|| self.shares_until()).flatten();
-        [surplus, due, renewal, rested, shared, self.next_check, self.next_scan]
+        [late, due, renewal, rested, shared, self.next_check, self.next_scan]
             .into_iter()
             .flatten()
             .min()
     }
 
-    /// Whether surplus waits, and no end tells that it may start.
-    fn must_watch_surplus(&self) -> bool {
-        self.flushes.is_empty() && self.surplus.is_waiting()
-    }
-
     /// Takes back surplus, or all that nobody has drawn: it goes to the head of the waiting list, for whoever can start it.
     fn take_back(&mut self, all: bool) {
-        let handles = self.surplus.take_back(all);
-        self.return_jobs(handles);
+        let taken = self.offers.take_back(all);
+        self.return_jobs(taken.handles);
     }
 
     /// Returns jobs that nobody is to run any more.
@@ -359,8 +383,10 @@ impl Loop {
         if self.limited_until.is_some_and(|end| end <= now) {
             self.end_rest();
         }
-        if self.must_watch_surplus() && self.standing.prefetch.patience_ends() <= now {
-            self.take_back(false);
+        match self.offers.late(self.terms(), now) {
+            Some(Late::Surplus) => self.take_back(false),
+            Some(Late::IfAnyIdle) => self.give_up_if_any_idle().await,
+            None => {}
         }
         if self.next_renewal.is_some_and(|at| at <= now) {
             self.renew_lease().await;

@@ -16,7 +16,7 @@ use std::{
         atomic::{AtomicU32, Ordering},
         Arc, Mutex, MutexGuard, PoisonError,
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use redis::Value;
@@ -31,12 +31,14 @@ use super::{
     short_way::{End, ShortWay, Told},
     standing::Standing,
     step_request::Behind,
-    surplus::Surplus,
+    offers::Offers,
 };
 use crate::redis::connection::Connection;
 
 /// Adds may come between waits that delayed jobs, or jobs from elsewhere, end.
 const WAITS_FOR_ADDS: u32 = 8;
+/// An event loop that has started several jobs, and takes longer, is looked after by the worker's loop.
+const LONG_TELLING: Duration = Duration::from_millis(5);
 
 /// A socket for waits, to be watched by an event loop that calls [`IdleSocket::ready`].
 #[derive(Debug, Clone)]
@@ -57,13 +59,13 @@ struct Shared {
 
 impl IdleSocket {
     /// Opens one; `None` where there can be none.
-    pub(super) async fn open(connection: &Connection, surplus: Arc<Surplus>) -> Option<Self> {
+    pub(super) async fn open(connection: &Connection, offers: Arc<Offers>) -> Option<Self> {
         let socket = connection.open_direct().await.ok()??;
         Some(Self {
             shared: Arc::new(Shared {
                 fd: socket.fd(),
                 place: socket.place().to_owned(),
-                state: Mutex::new(State::new(socket, surplus)),
+                state: Mutex::new(State::new(socket, offers)),
                 ended: Notify::new(),
                 waits_for_adds: AtomicU32::new(0),
             }),
@@ -123,6 +125,12 @@ impl IdleSocket {
         self.state().over
     }
 
+    /// Until when the event loop is left to start jobs; `none` where it is not.
+    pub(super) fn told_by(&self, none: Instant) -> Instant {
+        let told_by = self.state().told_by;
+        told_by.filter(|by| Instant::now() < *by).unwrap_or(none)
+    }
+
     /// Whether an add that may take a step along came before one of the last [`WAITS_FOR_ADDS`] waits. To be asked for each wait.
     pub(super) fn had_adds(&self) -> bool {
         let waits = &self.shared.waits_for_adds;
@@ -179,9 +187,22 @@ impl IdleSocket {
         };
         if let Some(told) = told {
             // what runs now may have ended when this is over
-            tell(told);
+            self.tell(told, tell);
         }
         self.tell_loop()
+    }
+
+    /// Of several jobs the first one may block the event loop: the worker's loop hears of them meanwhile, if it takes long.
+    fn tell(&self, told: Told, tell: impl FnOnce(Told)) {
+        let are_several = matches!(&told, Told::Jobs(batch) if batch.jobs.len() > 1);
+        if are_several {
+            self.state().told_by = Some(Instant::now() + LONG_TELLING);
+            self.shared.ended.notify_one();
+        }
+        tell(told);
+        if are_several {
+            self.state().told_by = None;
+        }
     }
 
     /// Whether an add could take a step along, as far as is known without reading.
@@ -204,7 +225,7 @@ impl IdleSocket {
     pub fn stepped(&self, number: i64, reply: Option<Value>, tell: impl FnOnce(Told)) {
         let told = self.state().stepped(number, reply);
         if let Some(told) = told {
-            tell(told);
+            self.tell(told, tell);
         }
         self.tell_loop();
     }

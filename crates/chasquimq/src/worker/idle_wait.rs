@@ -230,6 +230,24 @@ impl Waiter {
         }
     }
 
+    /// What ended of the wait under way, if it did by now, or within that time. An event loop may be too busy to read it.
+    pub(super) async fn own_end(&mut self, within: Duration, standing: &mut Standing) -> Option<Ends> {
+        let Some(socket) = self.socket.clone().filter(|_| self.by_socket.is_some()) else {
+            return tokio::time::timeout(within, self.woken(standing)).await.ok();
+        };
+        tokio::time::sleep(within).await;
+        let (end, known) = socket.look()?;
+        Some(self.over_by_socket((vec![end], known), standing))
+    }
+
+    /// Ends a wait by the socket, whatever follows it: nobody reads what comes.
+    pub(super) fn leave_socket(&mut self, standing: &mut Standing) -> Ends {
+        match self.socket.clone().filter(|_| self.by_socket.is_some()) {
+            Some(socket) => self.over_by_socket(socket.break_off(false), standing),
+            None => Ends::new(),
+        }
+    }
+
     /// Breaks the wait off: what is known is the loop's again. Of a socket's, only the step behind it if that is over.
     pub(super) async fn break_off(&mut self, standing: &mut Standing) -> Ends {
         if let (Some(socket), Some(_)) = (&self.socket, &self.by_socket) {
@@ -309,7 +327,7 @@ impl Watch {
             }
             tokio::select! {
                 () = socket.ended() => {}
-                () = tokio::time::sleep_until(self.look.min(socket.over()).into()) => {
+                () = tokio::time::sleep_until(self.look.min(socket.over()).min(socket.told_by(self.look)).into()) => {
                     let now = Instant::now();
                     self.look = now + self.every;
                     // an event loop may be too busy to read, and a server may be gone without a word

@@ -108,8 +108,10 @@ pub(crate) enum Command {
     Limiter(Option<RateLimit>),
     Finish(Flush, Reading),
     Tick(Reading),
-    /// Jobs that were drawn did not start.
-    PutBack,
+    /// Whoever runs jobs looks at what it was handed.
+    Heard,
+    /// It starts jobs again.
+    Released,
     /// What nobody has drawn is to be taken back.
     TakeBack,
     Socket(IdleSocket),

@@ -3,7 +3,7 @@
 //! One step (finish what is done + fetch what can start) is under way at a time; `event_loop` drives it. `fetch` reads what a step took into a
 //! `batch`, `in_flight` keeps it until it ends; `flush` is how it ended, `portion` says how much of that goes into one step, `finish` packs
 //! it, `outcomes` finds in it what was refused. `prefetch` decides how much to take, `due` when to look for delayed jobs, `client_clock` keeps the
-//! clock of whoever runs them, `surplus` what nobody has started, `idle_wait` wakes an idle worker, `woken` is how, `idle_socket` lets the event loop that runs the jobs read what the wait brings,
+//! clock of whoever runs them, `offers` what nobody has started, `runner` who runs jobs for several, `idle_wait` wakes an idle worker, `woken` is how, `idle_socket` lets the event loop that runs the jobs read what the wait brings,
 //! `short_way` lets it record what that came to, `along` is what adds of that event loop do for it. `standing` is what a worker knows from one step to the next. `manual`
 //! is for jobs that no loop runs.
 
@@ -25,16 +25,17 @@ mod idle_wait;
 mod in_flight;
 mod manual;
 mod message;
+mod offers;
 mod options;
 mod outcomes;
 mod parts;
 mod place;
 mod portion;
 mod prefetch;
+mod runner;
 mod short_way;
 mod standing;
 mod step_request;
-mod surplus;
 mod wait_task;
 mod woken;
 
@@ -57,11 +58,13 @@ pub use idle_socket::IdleSocket;
 pub use manual::{ManualEnd, ManualStep, ManualStepped};
 use message::Command;
 pub use message::{Finished, Message, Sink};
+use offers::Offers;
+pub use offers::Words;
 pub use options::{RateLimit, WorkerOptions};
 pub use outcomes::{Failure, FailureState, Rejected};
 pub use prefetch::ENDS_A_STEP;
+pub use runner::Runner;
 pub use short_way::Told;
-use surplus::{Draw, Surplus};
 
 use crate::{
     error::{Error, Result},
@@ -83,7 +86,7 @@ pub struct Worker {
     refused: Arc<AtomicBool>,
     waiting: Connection,
     socket: Mutex<Option<IdleSocket>>,
-    surplus: Arc<Surplus>,
+    offers: Arc<Offers>,
     manual: manual::ManualWaiter,
 }
 
@@ -133,8 +136,8 @@ impl Worker {
         let key = keys.key("state");
         let (commands, received) = mpsc::unbounded_channel();
         let told = sink.clone();
-        let surplus = Arc::new(Surplus::new(&options));
-        let of_loop = surplus.clone();
+        let offers = Arc::new(Offers::new(&options));
+        let of_loop = offers.clone();
         let work = event_loop::Loop::new(
             connection.clone(),
             waiting.clone(),
@@ -158,7 +161,7 @@ impl Worker {
             refused,
             waiting,
             socket: Mutex::default(),
-            surplus,
+            offers,
             manual,
         }
     }
@@ -199,24 +202,39 @@ impl Worker {
         self.command(Command::Limiter(limiter));
     }
 
-    /// Draws a job that was handed over, which must not start before, and up to `most` with those behind it in its batch. Gives their number;
-    /// 0: the worker has taken it back, and all behind it, or will.
-    pub fn draw(&self, handle: u32, most: u32) -> u32 {
-        match self.surplus.draw(handle, most) {
-            Draw::Drawn(count) => count,
-            Draw::Gone => 0,
-            Draw::LeaseOver => {
-                self.command(Command::TakeBack);
-                0
-            }
-        }
+    /// What jobs are drawn by, where a call for each would cost too much: once [`Worker::may_start`] has said so, a moment ago.
+    pub fn words(&self) -> Words {
+        self.offers.words().clone()
     }
 
-    /// Puts the last `count` jobs back that were drawn, from this handle on: they did not start.
-    pub fn put_back(&self, handle: u32, count: u32) {
-        // otherwise the loop is already about to look after them
-        if self.surplus.put_back(handle, count) {
-            self.command(Command::PutBack);
+    /// Whether jobs may start now. If not, the worker takes back what was handed over: others may have it.
+    pub fn may_start(&self) -> bool {
+        let may_start = self.offers.may_start();
+        if !may_start {
+            self.command(Command::TakeBack);
+        }
+        may_start
+    }
+
+    /// Draws the next job of a batch ([`Batch::offer`]), which must not start before. False: the worker has taken it back, and all behind it.
+    pub fn draw(&self, offer: u32) -> bool {
+        let is_drawn = self.may_start() && self.offers.words().draw(offer);
+        if !is_drawn {
+            self.heard();
+        }
+        is_drawn
+    }
+
+    /// For whoever finds what was handed over taken back: fetches again, as that was perhaps because nobody was heard.
+    pub fn heard(&self) {
+        self.command(Command::Heard);
+    }
+
+    /// Whether nothing is to start for now: what is not drawn meanwhile is not late.
+    pub fn hold(&self, held: bool) {
+        self.offers.hold(held);
+        if !held {
+            self.command(Command::Released);
         }
     }
 

@@ -7,7 +7,7 @@ use super::{
     short_way::{End, ShortWay},
     standing::Standing,
     step_request::Behind,
-    surplus::Surplus,
+    offers::Offers,
 };
 use crate::redis::connection::Connection;
 
@@ -16,7 +16,7 @@ use crate::redis::connection::Connection;
 pub struct IdleSocket(Infallible);
 
 impl IdleSocket {
-    pub(super) async fn open(_connection: &Connection, _surplus: Arc<Surplus>) -> Option<Self> {
+    pub(super) async fn open(_connection: &Connection, _offers: Arc<Offers>) -> Option<Self> {
         None
     }
 
@@ -60,6 +60,10 @@ impl IdleSocket {
     }
 
     pub(super) fn is_waiting(&self) -> bool {
+        match self.0 {}
+    }
+
+    pub(super) fn told_by(&self, _none: Instant) -> Instant {
         match self.0 {}
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::runner::Runner;
 use crate::{id::unique_id, job::keep::Keep};
 
 /// Settings of a worker.
@@ -29,6 +30,8 @@ pub struct WorkerOptions {
     pub remove_on_complete: Keep,
     /// Retention of failed jobs that say nothing themselves.
     pub remove_on_fail: Keep,
+    /// Who runs the jobs; workers that share an event loop share it.
+    pub runner: Runner,
     /// Whoever hears the messages watches sockets ([`super::Message::socket`]).
     pub watches_sockets: bool,
     /// How many jobs all workers of the queue that have a limiter may start in a while; `None` = this one heeds only the queue's own
@@ -63,6 +66,7 @@ impl Default for WorkerOptions {
             drain_delay: Duration::from_secs(5),
             remove_on_complete: Keep::ALL,
             remove_on_fail: Keep::ALL,
+            runner: Runner::default(),
             watches_sockets: false,
             limiter: None,
             maximum_rate_limit_delay: Duration::from_secs(30),

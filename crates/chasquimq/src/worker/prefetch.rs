@@ -1,5 +1,5 @@
-//! How much to take. A worker asks for what it can start now; it takes more only while its own recent handlers are so short that the
-//! surplus starts within a few milliseconds.
+//! How much to take. A worker asks for what it can start now; it asks for more only while its own recent handlers are so short that the
+//! surplus starts within a few milliseconds, and gets that only while no other worker waits for jobs (`lua/step/fetch.lua`).
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,6 @@ const LONGEST_WAY_MS: f64 = 500.0;
 const SAMPLE_MS: f64 = 2.0;
 /// Surplus at most, jobs.
 const MOST: f64 = 2048.0;
-/// Surplus that has not started after this is taken back.
-const PATIENCE: Duration = Duration::from_millis(50);
 
 /// How long what ended may wait for more to end. A step costs the server about as much as ten jobs in it do.
 pub(super) const SHARE: Duration = Duration::from_millis(8);
@@ -31,13 +29,15 @@ pub(super) struct Prefetch {
     seen: u64,
     per_ms: f64,
     since: Instant,
-    // when the loop heard of any last
-    heard: Instant,
     // ended since the last sample, in so much time
     jobs: u64,
     busy: Duration,
     // how long a step takes there and back, when nothing holds it up
     way_ms: f64,
+    // jobs to take at once: fewer once they were taken back because nobody drew them
+    reach: u32,
+    // ended since then, or since that grew
+    in_reach: u64,
 }
 
 impl Default for Prefetch {
@@ -46,10 +46,11 @@ impl Default for Prefetch {
             seen: 0,
             per_ms: 0.0,
             since: Instant::now(),
-            heard: Instant::now(),
             jobs: 0,
             busy: Duration::ZERO,
             way_ms: 0.0,
+            reach: u32::MAX,
+            in_reach: 0,
         }
     }
 }
@@ -67,7 +68,6 @@ impl Prefetch {
     /// Jobs were handed over to somebody who had none.
     pub(super) fn delivered_to_idle(&mut self) {
         self.since = Instant::now();
-        self.heard = self.since;
     }
 
     /// Jobs ended, the last of them `at` this time: the answer to a step may have come since, and the server be far away.
@@ -77,8 +77,11 @@ impl Prefetch {
         }
         self.busy += at.saturating_duration_since(self.since);
         self.since = self.since.max(at);
-        self.heard = Instant::now();
         self.jobs += jobs;
+        self.in_reach += jobs;
+        if self.in_reach >= SEEN_BEFORE_SURPLUS {
+            (self.reach, self.in_reach) = (self.reach.saturating_mul(2), 0);
+        }
         let is_first = self.seen == 0;
         self.seen += jobs;
         let busy_ms = self.busy.as_secs_f64() * 1000.0;
@@ -86,7 +89,8 @@ impl Prefetch {
             return;
         }
         let sample = self.jobs as f64 / busy_ms.max(0.01);
-        self.per_ms = if is_first {
+        // handlers that become longer are noticed at once: what is taken in advance waits behind them
+        self.per_ms = if is_first || sample < self.per_ms {
             sample
         } else {
             self.per_ms * 0.8 + sample * 0.2
@@ -99,15 +103,20 @@ impl Prefetch {
     pub(super) fn forget(&mut self) {
         *self = Self {
             since: self.since,
-            heard: self.heard,
             way_ms: self.way_ms,
+            reach: self.reach,
             ..Self::default()
         };
     }
 
+    /// Jobs were taken back that had slots, and that nobody drew; as many as this were drawn.
+    pub(super) fn was_silent(&mut self, drawn: u32) {
+        (self.reach, self.in_reach) = (drawn.max(1), 0);
+    }
+
     /// Jobs to take, now and as surplus, with `held` jobs out and `concurrency` slots.
     pub(super) fn ask(&self, held: u32, concurrency: u32) -> (u32, u32) {
-        let want = concurrency.saturating_sub(held);
+        let want = concurrency.saturating_sub(held).min(self.reach);
         if self.seen < SEEN_BEFORE_SURPLUS {
             return (want, 0);
         }
@@ -141,9 +150,15 @@ impl Prefetch {
         self.expected() >= LEAST_EXPECTED && self.per_ms < FAST
     }
 
-    /// When surplus, if there is any, has waited too long.
-    pub(super) fn patience_ends(&self) -> Instant {
-        self.heard + PATIENCE
+    /// Within this surplus starts, by the pace of late.
+    pub(super) fn window(&self) -> Duration {
+        let shared_ms = if self.is_worth_sharing() {
+            2.0 * SHARE.as_secs_f64() * 1000.0
+        } else {
+            0.0
+        };
+        let ms = self.way_ms.clamp(WINDOW_MS, LONGEST_WAY_MS).max(shared_ms);
+        Duration::from_secs_f64(ms / 1000.0)
     }
 }
 
@@ -165,10 +180,7 @@ mod tests {
             seen: 100,
             per_ms: 100.0,
             since: Instant::now(),
-            heard: Instant::now(),
-            jobs: 0,
-            busy: Duration::ZERO,
-            way_ms: 0.0,
+            ..Prefetch::default()
         };
         assert_eq!(prefetch.ask(0, 10), (10, 500));
         assert_eq!(prefetch.ask(300, 10), (0, 210));
@@ -223,10 +235,7 @@ mod tests {
             seen: 100,
             per_ms: 1.0,
             since: Instant::now(),
-            heard: Instant::now(),
-            jobs: 0,
-            busy: Duration::ZERO,
-            way_ms: 0.0,
+            ..Prefetch::default()
         };
         assert!(prefetch.shares(1));
         assert!(!prefetch.shares(ENDS_A_STEP));
@@ -244,10 +253,7 @@ mod tests {
             seen: 100,
             per_ms: 0.09,
             since: Instant::now(),
-            heard: Instant::now(),
-            jobs: 0,
-            busy: Duration::ZERO,
-            way_ms: 0.0,
+            ..Prefetch::default()
         };
         assert_eq!(prefetch.ask(0, 10), (10, 0));
     }

@@ -142,7 +142,7 @@ impl ShortWay {
         let defaults = Defaults::of(&self.options);
         let outcomes = finish::pack(vec![flush], system_now_ms(), &mut standing.in_flight, &defaults);
         standing.prefetch.ended(outcomes.jobs, now);
-        let room = standing.room(0, self.options.concurrency);
+        let room = standing.room(0, &self.options);
         let request = standing.ask(outcomes.now_ms, room, false);
         let packed = self.packed(standing, &request, &outcomes);
         Ok((SentStep { request, outcomes }, packed))
@@ -193,7 +193,7 @@ impl ShortWay {
         if !self.may_wait(standing) {
             return None;
         }
-        let (behind, request) = standing.ask_behind_wait(standing.room(0, self.options.concurrency));
+        let (behind, request) = standing.ask_behind_wait(standing.room(0, &self.options));
         let step = self.packed(standing, &request, &Outcomes::none(0));
         Some((behind, [self.wait.as_slice(), &step].concat()))
     }
@@ -204,7 +204,7 @@ impl ShortWay {
         if self.options.limiter.is_some() || !self.may_stay(standing) {
             return None;
         }
-        let request = standing.ask_at_once(standing.room(0, self.options.concurrency));
+        let request = standing.ask_at_once(standing.room(0, &self.options));
         let packed = request.pack(&self.options, standing.offset.us(), &Outcomes::none(0));
         Some((request, packed))
     }

@@ -7,6 +7,7 @@ use super::{
     client_clock::Offset,
     due::{Due, Found},
     in_flight::InFlight,
+    options::WorkerOptions,
     prefetch::Prefetch,
     step_request::{Behind, StepRequest},
 };
@@ -39,11 +40,13 @@ pub(super) struct Standing {
 
 impl Standing {
     /// Jobs to take now, and as surplus, `coming` jobs being about to be held.
-    pub(super) fn room(&self, coming: u32, concurrency: u32) -> (i64, i64) {
+    pub(super) fn room(&self, coming: u32, options: &WorkerOptions) -> (i64, i64) {
         let held = self.in_flight.jobs() + coming;
-        let (want, surplus) = self.prefetch.ask(held, concurrency);
+        let (want, surplus) = self.prefetch.ask(held, options.concurrency);
         match i64::from(want) {
             want if want > MOST_WANTED => (MOST_WANTED, 0),
+            // whatever is lost with this worker fails
+            want if options.max_stalled_count == 0 => (want, 0),
             want => (want, i64::from(surplus)),
         }
     }

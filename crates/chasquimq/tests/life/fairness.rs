@@ -8,12 +8,36 @@ use std::{
     time::Duration,
 };
 
-use chasquimq::WorkerOptions;
+use chasquimq::{
+    system_now_ms,
+    worker::{Batch, Completed, Flush, Message},
+    Worker, WorkerOptions,
+};
+use tokio::sync::mpsc;
 
 use crate::{
+    probe::connect_options,
     runner::End,
     world::{until, World},
 };
+
+/// A worker whose event loop is blocked: it is handed jobs, and starts none.
+fn blocked(world: &World, concurrency: u32) -> (Worker, mpsc::UnboundedReceiver<Batch>) {
+    let (sender, batches) = mpsc::unbounded_channel();
+    let sink = Arc::new(move |message: Message| {
+        if let Some(batch) = message.jobs {
+            // the test may be over
+            let _ = sender.send(batch);
+        }
+    });
+    let options = WorkerOptions {
+        concurrency,
+        ..WorkerOptions::default()
+    };
+    let worker = Worker::new(connect_options(), world.keys.clone(), options, sink);
+    worker.run(system_now_ms());
+    (worker, batches)
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_workers_share_one_addition_of_slow_jobs() {
@@ -125,4 +149,59 @@ async fn surplus_that_does_not_start_goes_to_others() {
     other.close().await;
     let snapshot = world.end();
     assert_eq!(snapshot.completed().len(), 3000);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_draws_goes_to_a_worker_that_is_idle() {
+    let world = World::new();
+    let (blocked, mut batches) = blocked(&world, 5);
+    world.add_plain(3).await;
+    let batch = batches.recv().await.expect("jobs");
+    assert!(blocked.draw(batch.offer));
+    let idle = world.worker(WorkerOptions::default(), |_| async { End::DONE });
+    world.completed(2).await;
+    // what comes meanwhile is not the blocked one's either
+    world.add_plain(1).await;
+    world.completed(3).await;
+    idle.close().await;
+    assert!(!blocked.draw(batch.offer));
+    // it is heard again
+    world.add_plain(1).await;
+    let next = loop {
+        let next = batches.recv().await.expect("jobs");
+        if blocked.draw(next.offer) {
+            break next;
+        }
+    };
+    let completed = [batch.base, next.base].map(|handle| Completed { handle, result: None });
+    blocked.finish(Flush {
+        number: 1,
+        now_ms: system_now_ms(),
+        completed: completed.to_vec(),
+        ..Flush::default()
+    });
+    world.completed(5).await;
+    blocked.close(false).await;
+    world.end();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_draws_stays_while_no_other_worker_is_idle() {
+    let mut world = World::new();
+    let (blocked, mut batches) = blocked(&world, 2);
+    let key = world.keys.key("wake");
+    // it waits: whoever does takes a marker
+    world.server::<i64>(&["ZADD", &key, "0", "0"]);
+    while world.command("EXISTS", "wake") == redis::Value::Int(1) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    world.add_plain(2).await;
+    let batch = batches.recv().await.expect("jobs");
+    // it looks whether anybody takes another one
+    while world.command("EXISTS", "wake") == redis::Value::Int(0) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(world.counts().await.active, 2);
+    assert!(blocked.draw(batch.offer) && blocked.draw(batch.offer));
+    blocked.close(true).await;
 }

@@ -265,7 +265,7 @@ async fn next_job(worker: &Worker, messages: &mut mpsc::UnboundedReceiver<Messag
             worker.use_socket(socket);
         }
         if let Some(batch) = message.jobs {
-            assert_eq!(worker.draw(batch.base, 1), 1);
+            assert!(worker.draw(batch.offer));
             return batch.base;
         }
     }

@@ -122,13 +122,13 @@ async fn jobs_end_while_others_are_brought_back() {
     let sink = Arc::new(move |message: Message| {
         let (handle, has_ended) = &mut *held.lock().expect("a handle");
         if let Some(batch) = &message.jobs {
-            handle.get_or_insert(batch.base);
+            handle.get_or_insert((batch.base, batch.offer));
         }
         // its own job ends as soon as the first of them are told
         if !message.stalled.is_empty() && !std::mem::replace(has_ended, true) {
-            let handle = handle.expect("a job");
+            let (handle, offer) = handle.expect("a job");
             let worker = worker.get().expect("a worker");
-            assert_eq!(worker.draw(handle, 1), 1);
+            assert!(worker.draw(offer));
             worker.finish(Flush {
                 number: 1,
                 now_ms: chasquimq::system_now_ms(),

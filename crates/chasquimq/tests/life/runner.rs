@@ -24,6 +24,7 @@ pub struct Job {
     pub data: String,
     pub fields: StateFields,
     handle: u32,
+    offer: u32,
 }
 
 /// How a handler ends.
@@ -192,6 +193,7 @@ impl Loop {
                     data: data.to_owned(),
                     fields: extra.map_or_else(StateFields::default, |extra| extra.fields.clone()),
                     handle,
+                    offer: batch.offer,
                 });
             }
         }
@@ -219,7 +221,7 @@ impl Loop {
         while self.running.len() < self.slots {
             let Some(job) = self.waiting.pop_front() else { return };
             let handle = job.handle;
-            if self.worker.draw(handle, 1) == 0 {
+            if !self.worker.draw(job.offer) {
                 // it was taken back
                 continue;
             }

@@ -245,15 +245,7 @@ impl Ending {
 
 /// Draws the jobs of a batch. Gives how many: the worker may have taken the rest back.
 fn draw_all(worker: &Worker, batch: &Batch) -> usize {
-    let count = batch.jobs.len() as u32;
-    let mut drawn = 0;
-    while drawn < count {
-        match worker.draw(batch.base + drawn, count - drawn) {
-            0 => break,
-            more => drawn += more,
-        }
-    }
-    drawn as usize
+    batch.jobs.iter().take_while(|_| worker.draw(batch.offer)).count()
 }
 
 /// An event loop that has nothing else to do.

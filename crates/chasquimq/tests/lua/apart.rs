@@ -179,6 +179,7 @@ fn a_step_sent_again_brings_its_stub() {
 #[test]
 fn what_was_taken_beyond_the_jobs_that_start_counts_its_bytes() {
     let mut queue = added();
+    queue.command("ZADD", "wake", &["0", "0"]);
     queue.step(Step::by("w").at(1005).want(1).surplus(5).max_bytes(100));
     assert_eq!(run!(queue, COUNT_JOBS), "[1 4 0 0 0 0 0]");
 }

@@ -35,7 +35,7 @@ const LATE: Duration = Duration::from_millis(150);
 
 impl Loop {
     pub(super) async fn wait_if_idle(&mut self) {
-        if !self.fetching || self.look_again {
+        if !self.may_fetch() || self.look_again {
             return;
         }
         if self.waiter.pending == Pending::Lent {
@@ -108,8 +108,8 @@ impl Loop {
     /// it ends, this loop looks then.
     async fn lend(&mut self) {
         // this loop takes it back in time
-        let has_surplus = self.surplus.is_waiting();
-        if has_surplus || !self.standing.has_room || self.is_limited() || self.clock.is_foreign() {
+        let has_offers = self.offers.is_waiting();
+        if has_offers || !self.standing.has_room || self.is_limited() || self.clock.is_foreign() {
             return;
         }
         if self.standing.offset.is_doubtful(Instant::now()) {
@@ -145,10 +145,10 @@ impl Loop {
         if !self.options.watches_sockets || !self.waiter.wants_socket() {
             return;
         }
-        let (waiting, sink, surplus) = (self.waiting.clone(), self.sink.clone(), self.surplus.clone());
+        let (waiting, sink, offers) = (self.waiting.clone(), self.sink.clone(), self.offers.clone());
         tokio::spawn(async move {
             // without a socket, waits go by the connection, which reports what is wrong
-            if let Some(socket) = IdleSocket::open(&waiting, surplus).await {
+            if let Some(socket) = IdleSocket::open(&waiting, offers).await {
                 sink(Message {
                     socket: Some(socket),
                     ..Message::default()
@@ -160,7 +160,7 @@ impl Loop {
     /// A step behind a wait takes jobs whenever it pleases: it must not, when this worker has come to want something else. A wait
     /// without one must not stand in the way of one that is shorter, or for something else.
     pub(super) fn must_break_off(&self) -> bool {
-        let is_wanted = !self.fetching || !self.flushes.is_empty() || self.room_changed || self.clock.is_foreign();
+        let is_wanted = !self.may_fetch() || !self.flushes.is_empty() || self.room_changed || self.clock.is_foreign();
         match self.waiter.pending {
             Pending::Step(_) => is_wanted,
             // no step looks by itself
@@ -247,7 +247,7 @@ impl Loop {
             }
             return;
         }
-        if came && (!self.fetching || self.is_limited()) {
+        if came && (!self.may_fetch() || self.is_limited()) {
             // somebody else should be woken
             self.waking("wake").await;
         }
@@ -261,7 +261,7 @@ impl Loop {
 
     /// A worker that does not fetch may be the only one that knows when a job is due, also by a step that was under way.
     pub(super) fn hand_on_due(&mut self) {
-        if !self.fetching && self.standing.due.forget() {
+        if !self.may_fetch() && self.standing.due.forget() {
             self.wake_another();
         }
     }

@@ -40,7 +40,7 @@ impl Loop {
                 });
             }
             Ok(_) => {
-                let lapsed = self.surplus.lease(sent..=Instant::now());
+                let lapsed = self.offers.lease(sent..=Instant::now());
                 self.return_jobs(lapsed);
                 return;
             }
@@ -50,7 +50,7 @@ impl Loop {
         let anew = args![self.options.id.as_str(), duration];
         match RENEW_LEASE.run(&self.connection, &self.keys.base, &anew).await {
             Ok(_) => {
-                let lapsed = self.surplus.lease(sent..=Instant::now());
+                let lapsed = self.offers.lease(sent..=Instant::now());
                 self.return_jobs(lapsed);
             }
             Err(error) => self.report(error),

@@ -62,7 +62,7 @@ impl Loop {
             return Ok(());
         }
         let carried_out = *moments.end();
-        let lapsed = self.surplus.lease(moments);
+        let lapsed = self.offers.lease(moments);
         self.return_jobs(lapsed);
         let (taken, now_ms, limited_ms) = (answer.taken, answer.now_ms, answer.limited_ms);
         if now_ms > 0 {
@@ -139,7 +139,7 @@ impl Loop {
             false => std::mem::take(&mut self.recorded),
         };
         self.standing.flushed = outcomes.flushed.unwrap_or(0).max(self.standing.flushed);
-        let message = Message {
+        let mut message = Message {
             jobs,
             flushed: outcomes.flushed.filter(|number| *number > 0),
             rejected,
@@ -148,8 +148,8 @@ impl Loop {
             drained,
             ..Message::default()
         };
-        if let Some(jobs) = &message.jobs {
-            self.surplus.hand_over(jobs, self.standing.in_flight.jobs());
+        if let Some(jobs) = &mut message.jobs {
+            self.offers.hand_over(jobs, self.standing.in_flight.jobs());
         }
         if message.jobs.is_some() || message.flushed.is_some() || message.drained {
             (self.sink)(message);

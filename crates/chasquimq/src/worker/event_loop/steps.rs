@@ -108,7 +108,7 @@ impl Loop {
         while let Ok(command) = self.commands.try_recv() {
             self.hear(command);
         }
-        let has_other_work = !self.fetching
+        let has_other_work = !self.may_fetch()
             || self.connection.servers() != self.servers
             || self.flushes.is_empty()
             || self.shares_until().is_some()
@@ -138,9 +138,9 @@ impl Loop {
 
     /// Jobs to take now, and as surplus, `coming` jobs being about to be held; -1 = none at all.
     pub(super) fn room(&self, coming: u32) -> (i64, i64) {
-        match self.fetching {
+        match self.may_fetch() {
             true if self.is_limited() => (0, 0),
-            true => self.standing.room(coming, self.options.concurrency),
+            true => self.standing.room(coming, &self.options),
             false => (-1, 0),
         }
     }

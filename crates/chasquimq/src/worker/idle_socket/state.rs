@@ -15,7 +15,7 @@ use crate::{
         short_way::{End, SentStep, ShortWay, Told},
         standing::Standing,
         step_request::{Behind, StepRequest, GRACE},
-        surplus::Surplus,
+        offers::Offers,
     },
 };
 
@@ -30,11 +30,13 @@ pub(super) struct State {
     // the worker's, unless its loop has it
     standing: Option<Standing>,
     short_way: Option<ShortWay>,
-    surplus: Arc<Surplus>,
+    offers: Arc<Offers>,
     // when an answer should be there
     pub(super) over: Instant,
     // jobs are left to the worker's loop
     pub(super) held_back: bool,
+    // the event loop is starting several jobs, and what they came to is its own until then
+    pub(super) told_by: Option<Instant>,
 }
 
 /// What was sent by the socket and is not answered.
@@ -85,7 +87,7 @@ impl Along {
 }
 
 impl State {
-    pub(super) fn new(socket: DirectSocket, surplus: Arc<Surplus>) -> Self {
+    pub(super) fn new(socket: DirectSocket, offers: Arc<Offers>) -> Self {
         Self {
             socket,
             usable: true,
@@ -95,9 +97,10 @@ impl State {
             end: None,
             standing: None,
             short_way: None,
-            surplus,
+            offers,
             over: Instant::now(),
             held_back: false,
+            told_by: None,
         }
     }
 
@@ -130,6 +133,9 @@ impl State {
 
     pub(super) fn take_end(&mut self) -> Option<(End, Option<Standing>)> {
         self.settle();
+        if self.told_by.is_some_and(|by| Instant::now() < by) {
+            return None;
+        }
         let end = self.end.take()?;
         Some((end, self.give_back()))
     }
@@ -234,7 +240,7 @@ impl State {
         let standing = self.standing.as_mut().filter(|_| !self.held_back)?;
         match self.end.take()? {
             End::Stepped(behind, reply) if Answer::has_jobs(&reply) && !has_stubs(&reply) => {
-                let (answer, told) = take_in(reply, standing, &self.surplus);
+                let (answer, told) = take_in(reply, standing, &self.offers);
                 self.end = Some(End::Taken(behind, Box::new(answer)));
                 told
             }
@@ -328,7 +334,7 @@ impl State {
         }
         match &mut self.standing {
             Some(standing) if !self.held_back && Answer::has_jobs(&reply) && !has_stubs(&reply) => {
-                let (answer, told) = take_in(reply, standing, &self.surplus);
+                let (answer, told) = take_in(reply, standing, &self.offers);
                 self.end = Some(End::TakenAlong(request, Box::new(answer)));
                 told
             }
@@ -366,13 +372,13 @@ impl State {
 }
 
 /// Takes in what a reply brings. Gives what is to be told at once.
-fn take_in(reply: Value, standing: &mut Standing, surplus: &Surplus) -> (Result<Answer>, Option<Told>) {
+fn take_in(reply: Value, standing: &mut Standing, offers: &Offers) -> (Result<Answer>, Option<Told>) {
     let mut answer = Answer::read(reply, &mut standing.in_flight);
     let jobs = answer.as_mut().ok().and_then(|answer| {
-        let jobs = answer.ready_jobs()?;
+        let mut jobs = answer.ready_jobs()?;
         let carried_out = standing.offset.carried_out(answer.server_us);
-        surplus.prolong(carried_out);
-        surplus.hand_over(&jobs, standing.in_flight.jobs());
+        offers.prolong(carried_out);
+        offers.hand_over(&mut jobs, standing.in_flight.jobs());
         Some(jobs)
     });
     if answer.as_ref().is_ok_and(|answer| answer.was_idle) {

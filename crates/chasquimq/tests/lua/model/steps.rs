@@ -60,12 +60,20 @@ impl Drive {
             } else {
                 0
             };
+            // a marker that nobody has taken
+            let are_all_busy = self.random.once_in(2);
+            if are_all_busy {
+                self.queue.command("ZADD", "wake", &["0", "0"]);
+            }
             let asks_due = self.random.once_in(2);
             step = step.want(want as i64).surplus(surplus).asking_due(asks_due);
             if !rests {
-                (taken, due_ms, gated, limited) = self.fetch(owner, want as usize, surplus as usize, asks_due);
+                let surplus = if are_all_busy { surplus as usize } else { 0 };
+                (taken, due_ms, gated, limited) = self.fetch(owner, want as usize, surplus, asks_due);
             }
-            self.note(format!("  want {want} surplus {surplus} takes {taken:?}"));
+            self.note(format!(
+                "  want {want} surplus {surplus}, all are busy: {are_all_busy}, takes {taken:?}"
+            ));
         }
         let call = self.queue.step_call(&step);
         let value = self.queue.carry_out_value(&call);

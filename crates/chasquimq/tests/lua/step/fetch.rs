@@ -4,7 +4,7 @@ use redis::Value;
 
 use crate::given::{
     plan::Plan,
-    queue::{run_once, TestQueue},
+    queue::{run, run_once, TestQueue},
     step::Step,
 };
 
@@ -226,4 +226,24 @@ fn what_a_step_fetches_starts_when_it_is_carried_out() {
     queue.key_is("active", &format!("y=[{now_ms} 1 w '']"));
     // what ended did so when the caller says
     queue.key_is("completed", "x@2000");
+}
+
+#[test]
+fn nothing_is_taken_in_advance_while_a_worker_waits() {
+    let plans = [
+        Plan::new().frame(1).frame(1).frame(1).frame(1),
+        Plan::new().front("a").front("b").front("c").front("d"),
+        Plan::new().run(&[1, 1, 1, 1]),
+    ];
+    for plan in plans {
+        let mut queue = TestQueue::with(plan);
+        // whoever waited has taken the marker
+        queue.command("DEL", "wake", &[]);
+        queue.step(Step::by("w").want(1).surplus(2));
+        assert_eq!(run!(queue, COUNT_JOBS).split(' ').nth(1), Some("1"));
+        queue.key_is("wake", "set");
+        // nobody has
+        queue.step(Step::by("w").want(0).surplus(2));
+        assert_eq!(run!(queue, COUNT_JOBS).split(' ').nth(1), Some("3"));
+    }
 }

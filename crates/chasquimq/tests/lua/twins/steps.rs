@@ -53,11 +53,15 @@ impl Twins {
             step = step.leaving_due();
             what += ", leaves what is due";
         }
-        what += &format!(", wants {want}+{surplus}");
+        let is_one_idle = self.random.once_in(4);
+        what += &format!(", wants {want}+{surplus}, one is idle: {is_one_idle}");
         // a short path may leave more of the surplus waiting; the general one is asked for what it took
         let of_general = Cell::new(surplus);
         let operate = |queue: &mut TestQueue, is_short: bool| {
             let most = if is_short { surplus } else { of_general.get() };
+            if is_one_idle {
+                queue.command("DEL", "wake", &[]);
+            }
             let call = queue.step_call(&step.clone().surplus(most));
             let reply = queue.carry_out_value(&call);
             if is_short && state_of(queue).get(WAITING).is_some_and(|waiting| *waiting > 0.0) {
