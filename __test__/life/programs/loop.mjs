@@ -7,11 +7,11 @@ const TICK_MS = 10;
 /** A timer that comes so late was held up, by a handler that blocks the loop or by a machine that did not let it run. */
 const LATE_MS = 10;
 
-/** Calls `wasLate` with each span in which the event loop did not turn. */
-export function watchLoop(wasLate) {
-  let last = now();
+/** Calls `wasLate` with each span in which the event loop did not turn; `clock` gives its times. */
+export function watchLoop(wasLate, clock = now) {
+  let last = clock();
   setInterval(() => {
-    const at = now();
+    const at = clock();
     if (at - last > TICK_MS + LATE_MS) wasLate(last, at);
     last = at;
   }, TICK_MS).unref();
