@@ -3,6 +3,8 @@ import type { Left } from './calm.js';
 import { Excuses, LastWords } from './excuses.js';
 import type { Cause, Repeat } from './excuses.js';
 import type { Injected } from './faults.js';
+import { watchIdleness } from './idle.js';
+import type { Calm, Idleness } from './idle.js';
 import { enter, jobOf, keyOfEnd, keysById } from './jobs.js';
 import type { JobAccount, Recorded } from './jobs.js';
 import type { Entry } from './ledger.js';
@@ -29,6 +31,8 @@ export interface Evidence {
   readonly kept: readonly Kept[];
   /** What had not ended by the time it should have (calm.ts). */
   readonly left: readonly Left[];
+  /** Times without a fault, in which nothing waits beside an idle worker. */
+  readonly calms: readonly Calm[];
 }
 
 export interface Account {
@@ -48,6 +52,7 @@ export interface Account {
   /** Runs that gave their job back, to be taken again. */
   readonly moves: number;
   readonly repeats: readonly Repeat[];
+  readonly idleness: Omit<Idleness, 'neglects'>;
   /** What must not be. Each list is to be empty. */
   readonly wrong: Readonly<Record<Wrong, readonly string[]>>;
 }
@@ -73,6 +78,8 @@ function nothingWrong() {
     abandoned: [] as string[],
     /** Not active, and not ended long after all faults. */
     stuck: [] as string[],
+    /** Waited in a calm time, though a worker was idle. */
+    neglected: [] as string[],
     missedByObserver: [] as string[],
     heardTwiceByObserver: [] as string[],
     /** What kept a server, or this process, from everything else for too long. */
@@ -89,7 +96,7 @@ export function faultless({ wrong }: Account): boolean {
 /** Answers after which nothing of a call was carried out. */
 const REFUSAL = /^(OOM|READONLY|MISCONF) |^Queue \S+ is full: /;
 
-export function settle({ entries, faults, standstills, recorded, observed, kept, left }: Evidence): Account {
+export function settle({ entries, faults, standstills, recorded, observed, kept, left, calms }: Evidence): Account {
   const jobs = new Map<string, JobAccount>();
   const wrong = nothingWrong();
   for (const entry of entries) enter(entry, jobs, wrong.said);
@@ -112,6 +119,9 @@ export function settle({ entries, faults, standstills, recorded, observed, kept,
   const touched = (id: string) => some(id, (job) => lastWords.concern(job) || lastWords.spanEndOf(job));
   checkObserver(recorded, observed, touched, wrong);
 
+  const { neglects, ...idleness } = watchIdleness(jobs, entries, calms);
+  wrong.neglected.push(...neglects);
+
   const sent = [...jobs.values()].filter(({ kind }) => kind !== 'iteration');
   const ended = (state: string) => sent.filter(({ ends }) => ends[0]?.state === state).length;
   return {
@@ -127,6 +137,7 @@ export function settle({ entries, faults, standstills, recorded, observed, kept,
     starts: entries.filter(({ event }) => event === 'started').length,
     moves: entries.filter(({ event }) => event === 'moved').length,
     repeats,
+    idleness,
     wrong,
   };
 }

@@ -78,7 +78,7 @@ export const faults = {
         begin(injected);
         await member.kill();
         await sleep(random.next(800));
-        await member.start({ SEED: random.next(1e9), UNTOLD: untold(member.ledgerOf(member.life)) });
+        await member.start({ SEED: random.next(1e9), MIX: 'anything', UNTOLD: untold(member.ledgerOf(member.life)) });
       }),
   },
   'close-worker': {

@@ -30,6 +30,9 @@ export interface JobAccount {
   kind: string;
   removed: boolean;
   acknowledged: boolean;
+  /** When it was sent first, and when its sender heard that it is there. */
+  sent: number | undefined;
+  acknowledgedAt: number | undefined;
   rejected: string | undefined;
   /** Its ids, and when each was first seen. */
   readonly ids: Map<string, number>;
@@ -50,6 +53,8 @@ export function jobOf(jobs: Map<string, JobAccount>, key: string): JobAccount {
       kind: 'iteration',
       removed: false,
       acknowledged: false,
+      sent: undefined,
+      acknowledgedAt: undefined,
       rejected: undefined,
       ids: new Map(),
       runs: new Map(),
@@ -88,9 +93,11 @@ export function enter({ at, event, by, words }: Entry, jobs: Map<string, JobAcco
     case 'sent':
       // a run that begins again sends its children again
       Object.assign(jobOf(jobs, key), { kind: rest[0], removed: rest[1] === 'removed', rejected: undefined });
+      jobOf(jobs, key).sent ??= at;
       break;
     case 'acked':
       jobOf(jobs, key).acknowledged = true;
+      jobOf(jobs, key).acknowledgedAt ??= at;
       see(jobOf(jobs, key), rest[0] ?? '', at);
       break;
     case 'rejected':

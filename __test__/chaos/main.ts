@@ -1,7 +1,7 @@
 /**
  * `npm run chaos [-- --topology standalone|sentinel|cluster --seconds N --seed S --only fault,fault]`.
  * Reading order: faults.ts (what goes wrong), servers.ts (where), programs/ (what goes on meanwhile), run.ts, calm.ts (what comes after),
- * account.ts (what must be true; jobs.ts, excuses.ts), report.ts.
+ * account.ts (what must be true; jobs.ts, excuses.ts, idle.ts), report.ts.
  */
 import { parseArgs } from 'node:util';
 import { faultKindsOf } from './faults.js';

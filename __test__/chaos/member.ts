@@ -47,6 +47,16 @@ export class Member {
     return member;
   }
 
+  /** Of a worker. */
+  get concurrency(): number {
+    return Number(this.#env.CONCURRENCY);
+  }
+
+  /** Whether its handlers run on its own event loop. */
+  get isPlain(): boolean {
+    return this.#env.SANDBOX === undefined;
+  }
+
   /** Name of the present life, with which its ledger and its jobs are signed. */
   get signature(): string {
     return `${this.name}.${this.life}`;

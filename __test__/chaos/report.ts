@@ -55,6 +55,7 @@ const WRONG: Record<Wrong, string> = {
   wrongRun: 'whose recorded outcome is not that of their last run',
   abandoned: 'active long after all faults, though no living worker runs them',
   stuck: 'waiting, delayed or waiting for children long after all faults (stuck)',
+  neglected: 'waited beside an idle worker, while there was no fault, for longer than it takes to start them (50 ms)',
   missedByObserver: 'ends that a QueueEvents missed which listened through all of it',
   heardTwiceByObserver: 'ends that it heard twice, or that are not in the log',
   blocked: 'scripts over 20 ms, or pauses of the event loop over 50 ms',
@@ -213,6 +214,7 @@ function markdown(about: About, account: Account, faults: readonly Injected[], r
       `- ${faults.length} faults; ${jobs.toLocaleString('en')} jobs ended: ${account.completed} completed, ${account.failed} failed for good, ` +
         `${account.iterations} of schedulers; ${account.starts} starts, of which ${account.repeats.length} were repeats; ` +
         `${account.moves} times a handler gave its job back (to wait, for later, for its children, for a limit)`,
+      describeIdleness(account.idleness),
       `- the longest script took ${describeHeld(about.longest.script)}, the longest pause of the event loop of the process in the middle ${describeHeld(about.longest.pause)}`,
       `- extrapolated from this run, not measured: ${hourly(faults.length)} faults and ${hourly(jobs)} jobs an hour`,
     ].join('\n'),
@@ -273,6 +275,13 @@ function markdown(about: About, account: Account, faults: readonly Injected[], r
       ),
     ]),
   ].join('\n\n')}\n`;
+}
+
+function describeIdleness({ jobs, idleMs, inSlots }: Account['idleness']): string {
+  return (
+    `- in times without a fault ${jobs} jobs came while workers were idle for ${Math.round(idleMs / 1e3)} s, all of them taken together; ` +
+    `${inSlots} waited in a free slot of a worker whose event loop a handler blocked`
+  );
 }
 
 function table(rows: readonly (readonly (string | number)[])[]): string {

@@ -14,6 +14,8 @@ import { abandoned, calm } from './calm.js';
 import type { Cause } from './excuses.js';
 import { faultKindsOf, faultOf, inject, LEASE_MS, SCAN_MS } from './faults.js';
 import type { FaultKind, Injected, World } from './faults.js';
+import { passCalmly } from './idle.js';
+import type { Calm } from './idle.js';
 import type { Recorded } from './jobs.js';
 import { readLedger } from './ledger.js';
 import type { Entry } from './ledger.js';
@@ -30,10 +32,11 @@ const KEY = `{bull:${QUEUE}}:`;
 /** Each worker, by its concurrency and where its handlers run. */
 const WORKERS: Record<string, string | number>[] = [
   { CONCURRENCY: 1 },
-  { CONCURRENCY: 3 },
-  { CONCURRENCY: 20 },
+  { CONCURRENCY: 1 },
+  { CONCURRENCY: 1 },
+  { CONCURRENCY: 5 },
   { CONCURRENCY: 50 },
-  { CONCURRENCY: 3, SANDBOX: 'process' },
+  { CONCURRENCY: 5, SANDBOX: 'process' },
   { CONCURRENCY: 3, SANDBOX: 'thread' },
 ];
 const PRODUCERS = 3;
@@ -41,6 +44,8 @@ const PRODUCERS = 3;
 const PAUSE_MS = 120;
 /** Every so many ms a job of each. */
 const SCHEDULERS = [250, 400, 1_000];
+/** Before the first fault, when workers are new, and after the last one. */
+const CALM_MS = 4_000;
 const END_MS = 120_000;
 
 export interface ChaosOptions {
@@ -130,10 +135,19 @@ class ChaosRun {
       standstills.push({ kind: 'standstill', target: 'all', at, returned });
     });
     const dog = await watchdog(() => servers.admins, { isExcused: (from, to) => this.#isStopped(from, to) });
+    const passTime = (when: string): Promise<Calm> => {
+      this.#say(`calm time, ${when}: nobody waits beside an idle worker`);
+      const plain = workers.filter(({ isPlain }) => isPlain);
+      return passCalmly(CALM_MS, plain, servers.admins);
+    };
+    const calms = [await passTime('before the first fault')];
+    producers.forEach((producer) => producer.tell('anything'));
     await this.#injectAll({ queue: control, servers, workers, producers, observed });
     const endedAt = Date.now();
     this.#say('the faults have ended: whoever is active is run by somebody');
+    producers.forEach((producer) => producer.tell('mixed'));
     const unrun = await abandoned(control, workers);
+    calms.push(await passTime('after the last'));
 
     this.#say('the end: producers stop, all jobs end, workers close, a quiet worker does what is left');
     await Promise.all(producers.map((producer) => producer.end('stop', END_MS)));
@@ -165,7 +179,7 @@ class ChaosRun {
     const { log: recorded } = await this.#wholeLog(connection, observer);
     const faults = this.#faults.filter(({ at }) => at > 0);
     const kept = await keptJobs(control);
-    const evidence = { entries, faults, standstills, recorded, observed: observer.log, kept, left };
+    const evidence = { entries, faults, standstills, recorded, observed: observer.log, kept, left, calms };
     const settled = settle(evidence);
     const said = [...settled.wrong.said, ...this.#deaths];
     const account = { ...settled, wrong: { ...settled.wrong, said, blocked: [blocked].flat() } };

@@ -1,7 +1,9 @@
-// What a master takes along when it is gone is told from what is lost, and the outcome of a job's last run from those of others.
+// What a master takes along when it is gone is told from what is lost, the outcome of a job's last run from those of others, and a
+// wait beside an idle worker from one that nobody could have ended.
 import { describe, expect, it } from 'vitest';
 import { settle } from '../chaos/account.js';
 import type { Injected } from '../chaos/faults.js';
+import type { Calm } from '../chaos/idle.js';
 import { shortened } from '../chaos/ledger.js';
 import type { Entry } from '../chaos/ledger.js';
 
@@ -30,7 +32,16 @@ function accountOf(
   const recorded = ends.map(([id, text]) => ({ id, state: 'completed' as const, text }));
   const observed = [...recorded, ...heardAlso.map((id) => ({ id, state: 'completed' as const, text: '' }))];
   const faults = [KILL];
-  const { unheard, wrong } = settle({ entries, faults, standstills: [], recorded, observed, kept: [], left: [] });
+  const { unheard, wrong } = settle({
+    entries,
+    faults,
+    standstills: [],
+    recorded,
+    observed,
+    kept: [],
+    left: [],
+    calms: [],
+  });
   return {
     unheard: unheard.length,
     wrong: Object.keys(wrong).filter((name) => wrong[name as keyof typeof wrong].length > 0),
@@ -73,7 +84,16 @@ describe('chaos.account', () => {
       });
       const recorded = [{ id: '7', state, text }];
       const kept = [{ id: '7', key: 'a', state, text, attemptsMade: 1 }];
-      const evidence = { entries, faults: [], standstills: [], recorded, observed: recorded, kept, left: [] };
+      const evidence = {
+        entries,
+        faults: [],
+        standstills: [],
+        recorded,
+        observed: recorded,
+        kept,
+        left: [],
+        calms: [],
+      };
       return settle(evidence).wrong.wrongRun.length;
     };
     expect(settled('failed', 'child bull:chaos:9 failed')).toBe(0);
@@ -127,5 +147,54 @@ describe('chaos.account', () => {
     expect(shortened('1.x 5 1.y1. a')).toMatch(/^torn/);
     expect(shortened('1.x 5 1.x1 a')).toMatch(/^torn/);
     expect(shortened('1.x 0  a')).toBe('1.x a');
+  });
+
+  describe('in a calm time, a job that waits for a second', () => {
+    const calm: Calm = {
+      from: 8_000,
+      to: 12_000,
+      workers: ['w1.0', 'w2.0'].map((signature) => ({ signature, concurrency: 1 })),
+      late: [],
+      pace: 1,
+    };
+    const lines = [
+      'p1.0 9000 sent a mixed kept -',
+      'p1.0 9001 acked a 1',
+      'p1.0 9000 sent b mixed kept -',
+      'p1.0 9001 acked b 2',
+      'w1.0 9002 started a 1 0 0 1.a',
+      'w1.0 10002 ended a 1.a returned',
+      'w1.0 10003 started b 2 0 0 1.b',
+      'w1.0 10004 ended b 1.b returned',
+      'w1.0 10005 late 9000 10005',
+    ];
+    const neglected = (more: readonly string[], about: Partial<Calm>) => {
+      const entries = [...lines, ...more].map((line): Entry => {
+        const [by = '', at, event = '', ...words] = line.split(' ');
+        return { at: Number(at), event, by, words };
+      });
+      const nothing = { faults: [], standstills: [], recorded: [], observed: [], kept: [], left: [] };
+      return settle({ entries, ...nothing, calms: [{ ...calm, ...about }] }).wrong.neglected.length;
+    };
+
+    it('beside an idle worker is found', () => {
+      expect(neglected([], {})).toBe(1);
+    });
+
+    it.each<[string, readonly string[], Partial<Calm>]>([
+      ['while the other worker is busy', ['w2.0 8999 started c 3 0 0 1.c', 'w2.0 9990 ended c 1.c returned'], {}],
+      ['while its loop is blocked', ['w2.0 9990 late 8990 9990'], {}],
+      ['while the way to the server is', [], { late: [{ from: 8_990, to: 9_990 }] }],
+      [
+        'while a job limits the queue',
+        ['p1.0 9000 sent d limited kept -', 'w2.0 9001 started d 4 0 - 1.d', 'w2.0 9900 ended d 1.d threw'],
+        {},
+      ],
+      ['on a machine that is slow', [], { pace: 25 }],
+      ['when the time was over', [], { to: 8_500 }],
+      ['for a worker that starts a sandbox', [], { workers: calm.workers.slice(1) }],
+    ])("%s is nobody's fault", (_, more, about) => {
+      expect(neglected(more, about)).toBe(0);
+    });
   });
 });

@@ -1,5 +1,6 @@
 // What a handler does: all that its job's data asks of it, which a producer's plan (plans.mjs) has put there.
 import { DelayedError, RateLimitError, UnrecoverableError, WaitingChildrenError, WaitingError } from 'chasquimq';
+import { block } from '../../life/programs/loop.mjs';
 import { messageOf, note } from './ledger.mjs';
 import { fill } from './plans.mjs';
 
@@ -24,9 +25,10 @@ export async function handle(job, token, run) {
 }
 
 async function work(job, { key, mark }) {
-  const { ms = 0, fails = 0, hopeless = -1, says = 0, filler } = job.data;
+  const { ms = 0, blocks = 0, fails = 0, hopeless = -1, says = 0, filler } = job.data;
   if (filler !== undefined && filler !== fill(key, filler.length)) note('wrong', `${key} its data is another's`);
   if (ms > 0) await pause(ms);
+  if (blocks > 0) block(blocks);
   for (let i = 0; i < says; i++) {
     await job.log(`line ${i} of ${mark}`);
     await job.updateProgress({ mark, i });

@@ -3,7 +3,7 @@
 import { openSync, readFileSync, writeSync } from 'node:fs';
 
 // The program's own clock may be made to jump.
-const { now } = Date;
+export const { now } = Date;
 const file = openSync(process.env.LEDGER, 'a');
 
 /** Writes lines of one event: `sent <key> <kind>`, `acked <key> <id>` and so on; `account.ts` has them all. */

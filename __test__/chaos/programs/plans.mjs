@@ -22,6 +22,8 @@ const PATIENT = { attempts: 8, backoff: { type: 'exponential', delay: 20 } };
 /** What a kind has that others have not: of its data, and of its options. */
 const kinds = {
   plain: () => ({}),
+  // waits for nothing but a worker
+  mixed: () => ({}),
   child: () => ({}),
   parent: () => ({}),
   // a parent that fails with a child, and never runs; one that starts when a child has failed, and one that does not mind
@@ -56,7 +58,11 @@ const kinds = {
 /** A job of one kind. */
 export function make(kind, key, random) {
   const { data = {}, opts = {} } = kinds[kind](random, key);
-  const job = { name: kind, data: { key, ...common(random, key), ...data }, opts: { ...opts } };
+  const job = {
+    name: kind,
+    data: { key, ...(kind === 'mixed' ? mixed(random) : common(random, key)), ...data },
+    opts: { ...opts },
+  };
   // once a job is gone its id is free, and a successor that sends it again adds another job
   if (random(3) === 0 && !opts.jobId) job.opts.removeOnComplete = true;
   // a job that a successor sends again goes through its environment
@@ -72,10 +78,22 @@ function common(random, key) {
   if (time >= 950) data.ms = 200 + random(400);
   // longer than a lease is left unrenewed
   if (time >= 993) data.ms = 1_000 + random(3_000);
+  // keeps the event loop of its worker
+  if (random(300) === 0) data.blocks = 100 + random(900);
   if (size < 30) data.result = 10_000 + random(60_000);
+  if (size < 10) data.result = 100_000;
   if (size < 3) data.result = 100_000 + random(900_000);
   if (size >= 980) data.filler = fill(key, 10_000 + random(size >= 996 ? 290_000 : 30_000));
   return data;
+}
+
+/** So short, mostly, that workers take many at a time; and then one that keeps them. */
+function mixed(random) {
+  const dice = random(400);
+  if (dice === 0) return { blocks: 100 + random(900) };
+  if (dice < 5) return { result: 100_000 };
+  if (dice < 20) return { ms: 20 + random(30) };
+  return {};
 }
 
 function someMove(random) {

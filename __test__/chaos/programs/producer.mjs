@@ -1,12 +1,13 @@
 // A producer of a chaos run: QUEUE, CONNECTION (JSON), NAME, LEDGER, SEED, PAUSE_MS (mean time between two calls). It notes each job
 // before it is sent and when it hears that it was added. UNTOLD, a JSON array, holds jobs with ids of their own that a killed predecessor
-// sent and never heard of: they are sent again first. `stop` on stdin: it ends once all calls have settled.
+// sent and never heard of: they are sent again first. Commands on stdin: `mixed` (as at first, but with MIX=anything: short jobs, and
+// few that are not) and `anything` say what it adds from then on; `stop`: it ends once all calls have settled.
 import { createInterface } from 'node:readline';
 import { FlowProducer, Queue } from 'chasquimq';
 import { messageOf, note } from './ledger.mjs';
 import { make, randomOf } from './plans.mjs';
 
-const { QUEUE, CONNECTION, NAME, SEED, PAUSE_MS, UNTOLD = '[]' } = process.env;
+const { QUEUE, CONNECTION, NAME, SEED, PAUSE_MS, UNTOLD = '[]', MIX = 'mixed' } = process.env;
 /** Beyond this many calls that have not settled it waits: the server is away. */
 const MOST_CALLS = 200;
 
@@ -20,6 +21,7 @@ const random = randomOf(Number(SEED));
 let made = 0;
 let calls = 0;
 let stopping = false;
+let mix = MIX;
 
 /** Sends jobs by one call, `send`, which gives their ids in order. */
 async function call(jobs, send) {
@@ -81,7 +83,13 @@ function addFailingFlow() {
   return addTree(parent, random(2) === 0 ? [...culprits, ...children] : [...children, ...culprits]);
 }
 
+/** Few at a time, and many. */
+function somethingMixed() {
+  return random(2) === 0 ? many('mixed', 1 + random(10)).map(add) : addBulk(many('mixed', 2 + random(60)));
+}
+
 function something() {
+  if (mix === 'mixed') return somethingMixed();
   const dice = random(100);
   if (dice < 16) return many('plain', 1 + random(10)).map(add);
   if (dice < 30) return addBulk(many('plain', 2 + random(60)));
@@ -100,7 +108,10 @@ function something() {
   return addFlow();
 }
 
-createInterface(process.stdin).on('line', (line) => (stopping ||= line === 'stop'));
+createInterface(process.stdin).on('line', (line) => {
+  if (line === 'stop') stopping = true;
+  else mix = line;
+});
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 await queue.waitUntilReady();

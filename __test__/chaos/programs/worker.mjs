@@ -3,7 +3,8 @@
 // the event loop, `clock <ms>` puts Date that far off (0 = the system's), `running` says which jobs' handlers run, `close` closes the worker.
 import { createInterface } from 'node:readline';
 import { Queue, Worker } from 'chasquimq';
-import { messageOf, note, runningBy } from './ledger.mjs';
+import { watchLoop } from '../../life/programs/loop.mjs';
+import { messageOf, note, now, runningBy } from './ledger.mjs';
 import { runNoted } from './runs.mjs';
 
 const { QUEUE, CONNECTION, NAME, CONCURRENCY, LEASE_MS, SCAN_MS, SANDBOX } = process.env;
@@ -72,4 +73,5 @@ createInterface(process.stdin).on('line', async (line) => {
 });
 
 await worker.waitUntilReady();
+watchLoop((from, to) => note('late', `${from} ${to}`), now);
 console.log('ready');
