@@ -68,7 +68,13 @@ export const metricGroups: readonly MetricGroup[] = [
   { heading: 'MB a second', format: significant(3), metrics: ['megabytesPerSecond'] },
   { heading: 'Node CPU a job, us', format: significant(3), metrics: ['nodeCpuMicros'] },
   { heading: 'Redis CPU a job, us', format: significant(3), metrics: ['redisCpuMicros'] },
-  { heading: 'Latency, ms', format: significant(3), metrics: ['latencyP50Ms', 'latencyP99Ms', 'latencyP999Ms'] },
+  {
+    heading: 'Latency, ms',
+    format: significant(3),
+    metrics: ['latencyP50Ms', 'latencyP90Ms', 'latencyP99Ms', 'latencyP999Ms', 'latencyLastMs'],
+  },
+  { heading: 'A whole burst, ms', format: significant(3), metrics: ['burstMs'] },
+  { heading: 'Jobs of a burst on the busiest worker', format: significant(3), metrics: ['busiestJobs'] },
   { heading: 'Start to recorded, ms', format: significant(3), metrics: ['recordedP50Ms', 'recordedP99Ms'] },
   { heading: 'CPU a second while idle, ms', format: significant(3), metrics: ['idleNodeMillis', 'idleRedisMillis'] },
   { heading: 'Commands a second while idle', format: significant(3), metrics: ['idleCommands'] },
@@ -79,8 +85,10 @@ export const metricGroups: readonly MetricGroup[] = [
 
 const suffixes: Partial<Record<Metric, string>> = {
   latencyP50Ms: ', p50',
+  latencyP90Ms: ', p90',
   latencyP99Ms: ', p99',
   latencyP999Ms: ', p99.9',
+  latencyLastMs: ', the last to start',
   recordedP50Ms: ', p50',
   recordedP99Ms: ', p99',
   idleNodeMillis: ', Node',
