@@ -30,6 +30,8 @@ export interface Circumstances {
   readonly beneath?: readonly Beneath[];
   /** Scenarios by name that were asked for, and for which there was no time. */
   readonly leftOut?: readonly string[];
+  /** Scenarios by name that a quick run has only when they are named, and they were not. */
+  readonly long?: readonly string[];
 }
 
 /** Floors are of whole runs of ours: a quick one measures too little, and one of BullMQ against itself has nothing to reach. */
@@ -255,11 +257,22 @@ export function circumstanceLines(about: Circumstances): string[] {
 }
 
 /** What was asked for and not run, and how to run it. */
-export function leftOutLines({ leftOut = [], self }: Pick<Circumstances, 'leftOut' | 'self'>): string[] {
-  if (leftOut.length === 0) return [];
-  const command = `npm run bench -- ${self ? '--self ' : ''}--only ${leftOut.join(',')}`;
-  const count = leftOut.length === 1 ? 'one scenario' : `${leftOut.length} scenarios`;
-  return [`left out, to end in time: ${count}, which \`${command}\` runs`];
+export function leftOutLines({
+  leftOut = [],
+  long = [],
+  self,
+}: Pick<Circumstances, 'leftOut' | 'long' | 'self'>): string[] {
+  const lines: string[] = [];
+  if (leftOut.length > 0) {
+    const command = `npm run bench -- ${self ? '--self ' : ''}--only ${leftOut.join(',')}`;
+    const count = leftOut.length === 1 ? 'one scenario' : `${leftOut.length} scenarios`;
+    lines.push(`left out, to end in time: ${count}, which \`${command}\` runs`);
+  }
+  if (long.length > 0) {
+    const kinds = new Set(long.map((name) => name.replace(/-.*/, '-*')));
+    lines.push(`left out, being long: ${long.length} scenarios (${[...kinds].join(', ')}), which \`--only\` names`);
+  }
+  return lines;
 }
 
 /** Jobs and measured seconds of a run, the least and the most over all runs of a side. */
