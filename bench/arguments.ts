@@ -8,6 +8,8 @@ export interface Arguments {
   readonly quick: boolean;
   readonly self: boolean;
   readonly scenarios: readonly Scenario[];
+  /** They were chosen by name. */
+  readonly isNamed: boolean;
   readonly rounds: number | undefined;
   readonly evenIfBusy: boolean;
 }
@@ -17,7 +19,7 @@ const usage = `usage: npm run bench [-- --quick] [--only NAME,...] [--rounds N] 
 Measures ChasquiMQ against BullMQ on the Redis server that REDIS_URL names, and writes a report under benchmarks/.
 
   --quick          as much as this machine does in about two minutes, the most wanted first. It shows ratios and judges nothing
-  --only           only these scenarios: ${scenarios.map(({ name }) => name).join(', ')}
+  --only           only these scenarios, of which a name that ends in "*" names several, as mixed-* does: ${scenarios.map(({ name }) => name).join(', ')}
   --rounds         pairs of runs of each scenario
   --self           BullMQ against itself, which shows the noise of this machine
   --even-if-busy   a whole run begins above a load of ${LOAD_FLOOR} a core, too. Its report is named so, and no figures are drawn from it
@@ -41,6 +43,7 @@ export function readArguments(argv: readonly string[]): Arguments {
     self: values.self,
     rounds,
     evenIfBusy: values['even-if-busy'],
+    isNamed: values.only !== undefined,
     scenarios: values.only === undefined ? scenariosOf(values.quick) : chosen(values.only, usage),
   };
 }
@@ -50,11 +53,13 @@ export function scenariosOf(quick: boolean): readonly Scenario[] {
   return quick ? scenarios.filter(({ isLong }) => !isLong) : scenarios;
 }
 
-/** The scenarios of a list of names, all without one. */
+/** The scenarios of a list of names and of beginnings of names (`mixed-*`), all without one. */
 export function chosen(only: string | undefined, usage: string): readonly Scenario[] {
   if (only === undefined) return scenarios;
   const names = only.split(',');
-  const unknown = names.filter((name) => !scenarios.some((scenario) => scenario.name === name));
+  const isMeant = (name: string, scenario: Scenario) =>
+    name.endsWith('*') ? scenario.name.startsWith(name.slice(0, -1)) : scenario.name === name;
+  const unknown = names.filter((name) => !scenarios.some((scenario) => isMeant(name, scenario)));
   if (unknown.length > 0) throw new UsageError(`no scenario is called ${unknown.join(', ')}\n\n${usage}`);
-  return scenarios.filter((scenario) => names.includes(scenario.name));
+  return scenarios.filter((scenario) => names.some((name) => isMeant(name, scenario)));
 }

@@ -78,6 +78,7 @@ async function main(argv: readonly string[]): Promise<number> {
     asked.scenarios,
   );
   const results = await server.guard(running);
+  const long = asked.isNamed ? [] : scenariosOf(false).filter((each) => !asked.scenarios.includes(each));
   const leftOut = asked.scenarios.filter((each) => results.every(({ scenario }) => scenario !== each));
   const loadAtEnd = loadAverage();
   const beneath = asked.quick ? undefined : await server.guard(measureBeneath(server));
@@ -97,6 +98,7 @@ async function main(argv: readonly string[]): Promise<number> {
     loadAtEnd,
     ...(beneath && { beneath }),
     ...(leftOut.length > 0 && { leftOut: leftOut.map(({ name }) => name) }),
+    ...(long.length > 0 && { long: long.map(({ name }) => name) }),
   } as const;
   console.log(`\n${tablesForScreen(about, results)}\n`);
   const [samples, report] = writeReport(about, results);

@@ -14,8 +14,12 @@ export type Metric =
   | 'nodeCpuMicros'
   | 'redisCpuMicros'
   | 'latencyP50Ms'
+  | 'latencyP90Ms'
   | 'latencyP99Ms'
   | 'latencyP999Ms'
+  | 'latencyLastMs'
+  | 'burstMs'
+  | 'busiestJobs'
   | 'bytesPerJob';
 
 /** The metrics of a scenario that moves as many jobs as it can. */

@@ -136,8 +136,9 @@ function byImportance(scenarios: readonly Scenario[]): Scenario[] {
   return [...scenarios].sort((a, b) => place(a) - place(b));
 }
 
-function secondsOf({ name, size }: Scenario, speeds: Speeds, { window, pairs }: Omit<Plan, 'parts'>): number {
-  const { jobs, waits } = wanted[name] ?? unknown;
+function secondsOf(scenario: Scenario, speeds: Speeds, { window, pairs }: Omit<Plan, 'parts'>): number {
+  const { name, size } = scenario;
+  const { jobs, waits } = wanted[name] ?? cost(unknown.jobs, scenario.waits ?? unknown.waits);
   const { runs, work } = CALIBRATION[size.kind];
   const each = OPENING_JOBS / speeds.base + (size.kind === 'calibrated' ? window : 0);
   const secondsAt = (speed: number) => (runs + pairs) * each + (work + pairs) * (waits + jobs / speed);

@@ -30,6 +30,8 @@ export interface Circumstances {
   readonly beneath?: readonly Beneath[];
   /** Scenarios by name that were asked for, and for which there was no time. */
   readonly leftOut?: readonly string[];
+  /** Scenarios by name that a quick run has only when they are named, and they were not. */
+  readonly long?: readonly string[];
 }
 
 /** Floors are of whole runs of ours: a quick one measures too little, and one of BullMQ against itself has nothing to reach. */
@@ -68,7 +70,13 @@ export const metricGroups: readonly MetricGroup[] = [
   { heading: 'MB a second', format: significant(3), metrics: ['megabytesPerSecond'] },
   { heading: 'Node CPU a job, us', format: significant(3), metrics: ['nodeCpuMicros'] },
   { heading: 'Redis CPU a job, us', format: significant(3), metrics: ['redisCpuMicros'] },
-  { heading: 'Latency, ms', format: significant(3), metrics: ['latencyP50Ms', 'latencyP99Ms', 'latencyP999Ms'] },
+  {
+    heading: 'Latency, ms',
+    format: significant(3),
+    metrics: ['latencyP50Ms', 'latencyP90Ms', 'latencyP99Ms', 'latencyP999Ms', 'latencyLastMs'],
+  },
+  { heading: 'A whole burst, ms', format: significant(3), metrics: ['burstMs'] },
+  { heading: 'Jobs of a burst on the busiest worker', format: significant(3), metrics: ['busiestJobs'] },
   { heading: 'Start to recorded, ms', format: significant(3), metrics: ['recordedP50Ms', 'recordedP99Ms'] },
   { heading: 'CPU a second while idle, ms', format: significant(3), metrics: ['idleNodeMillis', 'idleRedisMillis'] },
   { heading: 'Commands a second while idle', format: significant(3), metrics: ['idleCommands'] },
@@ -79,8 +87,10 @@ export const metricGroups: readonly MetricGroup[] = [
 
 const suffixes: Partial<Record<Metric, string>> = {
   latencyP50Ms: ', p50',
+  latencyP90Ms: ', p90',
   latencyP99Ms: ', p99',
   latencyP999Ms: ', p99.9',
+  latencyLastMs: ', the last to start',
   recordedP50Ms: ', p50',
   recordedP99Ms: ', p99',
   idleNodeMillis: ', Node',
@@ -247,11 +257,22 @@ export function circumstanceLines(about: Circumstances): string[] {
 }
 
 /** What was asked for and not run, and how to run it. */
-export function leftOutLines({ leftOut = [], self }: Pick<Circumstances, 'leftOut' | 'self'>): string[] {
-  if (leftOut.length === 0) return [];
-  const command = `npm run bench -- ${self ? '--self ' : ''}--only ${leftOut.join(',')}`;
-  const count = leftOut.length === 1 ? 'one scenario' : `${leftOut.length} scenarios`;
-  return [`left out, to end in time: ${count}, which \`${command}\` runs`];
+export function leftOutLines({
+  leftOut = [],
+  long = [],
+  self,
+}: Pick<Circumstances, 'leftOut' | 'long' | 'self'>): string[] {
+  const lines: string[] = [];
+  if (leftOut.length > 0) {
+    const command = `npm run bench -- ${self ? '--self ' : ''}--only ${leftOut.join(',')}`;
+    const count = leftOut.length === 1 ? 'one scenario' : `${leftOut.length} scenarios`;
+    lines.push(`left out, to end in time: ${count}, which \`${command}\` runs`);
+  }
+  if (long.length > 0) {
+    const kinds = new Set(long.map((name) => name.replace(/-.*/, '-*')));
+    lines.push(`left out, being long: ${long.length} scenarios (${[...kinds].join(', ')}), which \`--only\` names`);
+  }
+  return lines;
 }
 
 /** Jobs and measured seconds of a run, the least and the most over all runs of a side. */

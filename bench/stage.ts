@@ -21,6 +21,7 @@ import { Tally } from './scenarios/tally.js';
 import type { NumberOf } from './scenarios/tally.js';
 import type { ConnectionSettings, Server, ServerWork } from './server.js';
 import { WorkerProcess } from './worker-process.js';
+import type { WorkerProcessSettings } from './worker-process.js';
 
 const CLOSE_LIMIT_MS = 10_000;
 const COUNTS_LIMIT_MS = 2_000;
@@ -147,12 +148,16 @@ export class Stage {
     return events;
   }
 
-  /** Workers that are processes of their own, connected and not running yet. `tells` when each completed job is to be told of. */
-  async openWorkerProcesses(count: number, concurrency: number, tells = false): Promise<WorkerProcess[]> {
+  /** Workers that are processes of their own, connected and not running yet. */
+  async openWorkerProcesses(
+    count: number,
+    concurrency: number,
+    more: Pick<WorkerProcessSettings, 'tells' | 'obeys'> = {},
+  ): Promise<WorkerProcess[]> {
     const { library, queueName } = this.settings;
     const { address, inConnection } = library;
     const connection = { ...this.connection, ...inConnection };
-    const settings = { address, queueName, connection, concurrency, tells };
+    const settings = { address, queueName, connection, concurrency, ...more };
     const opened = Array.from({ length: count }, () => new WorkerProcess(settings, (cause) => this.fail(cause)));
     this.processes.push(...opened);
     await Promise.all(opened.map(({ ready }) => ready));

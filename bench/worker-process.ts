@@ -13,7 +13,19 @@ export interface WorkerProcessSettings {
   readonly connection: ConnectionSettings;
   readonly concurrency: number;
   /** Each completed job is told of. */
-  readonly tells: boolean;
+  readonly tells?: boolean;
+  /** Jobs say what their handlers do ({@link Task}), and when each started stands in the account. Without it no handler reads its job's data. */
+  readonly obeys?: boolean;
+}
+
+/** What the handler of a job does, in milliseconds. */
+export interface Task {
+  /** The job's number, by which its start is told. */
+  readonly i: number;
+  /** It keeps its event loop from all else for so long, */
+  readonly blocks?: number;
+  /** and then awaits a timer. */
+  readonly waits?: number;
 }
 
 /** What it has done so far. */
@@ -23,6 +35,15 @@ export interface Account {
   /** Of their ids. */
   readonly sum: number;
   readonly cpuMicros: number;
+  /** When the handlers of those that obey started, since the last account. */
+  readonly starts: readonly Start[];
+}
+
+export interface Start {
+  /** The number of the job. */
+  readonly i: number;
+  /** Milliseconds as {@link clockOfMachine} has them. */
+  readonly at: number;
 }
 
 interface Message {

@@ -157,6 +157,8 @@ describe('arguments', () => {
   it('are read', () => {
     const { base, scenarios: chosen, evenIfBusy } = readGateArguments(['--base', 'main', '--only', 'add-tiny']);
     expect([base, chosen.map(({ name }) => name), evenIfBusy]).toEqual(['main', ['add-tiny'], false]);
+    const begun = readGateArguments(['--only', 'worker-1-*,add-tiny']).scenarios;
+    expect(begun.map(({ name }) => name)).toEqual(['add-tiny', 'worker-1-remove', 'worker-1-keep']);
     expect(readBisectArguments(['--good', 'a', '--bad', 'b', '--only', 'retry'])).toMatchObject({
       good: 'a',
       bad: 'b',
@@ -175,7 +177,7 @@ describe('arguments', () => {
     expect(read()).toEqual([true, short]);
   });
 
-  it.each([[['--only', 'nothing']], [['--only', '']], [['--what']], [['main']]])(
+  it.each([[['--only', 'nothing']], [['--only', 'nothing-*']], [['--only', '']], [['--what']], [['main']]])(
     '%j are refused by the gate',
     (argv) => {
       expect(() => readGateArguments(argv)).toThrow(UsageError);

@@ -58,6 +58,12 @@ describe('a plan', () => {
     expect(ordered.slice(quick.length)).toEqual(scenarios.filter(({ isLong }) => isLong));
   });
 
+  it('has time for what a scenario says that it waits', () => {
+    const [scenario] = scenarios.filter(({ isLong, waits }) => isLong && waits === undefined);
+    const [little, much] = [0.5, 3].map((waits) => planOf([{ ...scenario, waits }], quickMode, machines[1], SECONDS));
+    expect(much.parts[0].takes).toBeGreaterThan(little.parts[0].takes + 2 * 2.5);
+  });
+
   it('has no more pairs than were asked for', () => {
     expect(planOf(quick, { ...quickMode, rounds: 1 }, machines[1], SECONDS).pairs).toBe(1);
     expect(planOf(quick.slice(0, 1), { ...quickMode, rounds: 10 }, machines[1], SECONDS).pairs).toBe(10);

@@ -113,6 +113,9 @@ describe('a quick run', () => {
     expect(line).toContain('`npm run bench -- --only flow,retry`');
     expect(leftOutLines({ ...left, self: true })[0]).toContain('-- --self --only flow,retry');
     expect(leftOutLines({ self: false })).toEqual([]);
+    expect(leftOutLines({ self: false, long: ['open-loop-10', 'mixed-cpu-1', 'mixed-pair-1', 'idle'] })).toEqual([
+      'left out, being long: 4 scenarios (open-*, mixed-*, idle), which `--only` names',
+    ]);
     const about = { ...left, libraries, machine: {}, source: {} } as unknown as Circumstances;
     expect(circumstanceLines(about)).toContain(line);
   });

@@ -11,7 +11,7 @@ import type { Interval, Verdict } from './interval.js';
 import { readLoad, takenByOthers } from './load.js';
 
 /** The far ends of a distribution vary by more than what is looked for. */
-const UNJUDGED: readonly Metric[] = ['latencyP99Ms', 'latencyP999Ms', 'recordedP99Ms'];
+const UNJUDGED: readonly Metric[] = ['latencyP99Ms', 'latencyP999Ms', 'latencyLastMs', 'recordedP99Ms'];
 
 export interface Ruling {
   readonly metric: Metric;

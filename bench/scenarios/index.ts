@@ -11,6 +11,7 @@ import { idleScenario } from './idle.js';
 import { latencyScenario } from './latency.js';
 import { listenerScenarios } from './listeners.js';
 import { memoryScenarios } from './memory.js';
+import { mixedScenarios } from './mixed/index.js';
 import { openLoopScenarios } from './open-loop.js';
 import { pacedScenarios } from './paced.js';
 import { persistenceScenarios } from './persistence.js';
@@ -47,6 +48,7 @@ export const scenarios: readonly Scenario[] = [
   ...persistenceScenarios,
   ...openLoopScenarios,
   ...processScenarios,
+  ...mixedScenarios,
   ...listenerScenarios,
   ...contendedScenarios,
   // it has garbage collected, by which those after it would lose what V8 has compiled

@@ -14,6 +14,8 @@ export interface Scenario {
   readonly isLong?: boolean;
   /** BullMQ is run as it comes: the other ways to run it make no difference to what is measured. */
   readonly isOfPlainBase?: boolean;
+  /** Seconds that a short run of it waits, for handlers and for processes that start: a quick run in which it is named plans with them. */
+  readonly waits?: number;
   /** It changes settings of the server, which the bench may do to one that was started for it only. */
   readonly needsOwnServer?: boolean;
   /** Opens what it needs on the stage, does `jobs` jobs, proves by the counts in Redis that they were done. */

@@ -74,7 +74,7 @@ async function inThisProcess(stage: Stage, jobs: number, concurrency: number): P
 
 async function inTwoProcesses(stage: Stage, jobs: number): Promise<Sample> {
   const queue = await stage.openQueue();
-  const workers = await stage.openWorkerProcesses(1, 1, true);
+  const workers = await stage.openWorkerProcesses(1, 1, { tells: true });
   const [worker] = workers;
   worker.run();
   const sample = await oneAtATime(stage, jobs, {
