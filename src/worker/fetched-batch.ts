@@ -36,7 +36,18 @@ export function batchOfOne(
   opts: string,
 ): Fetched {
   const layout = [number, nameLength, text.length - nameLength, 0, timestamp, NO_EXTRA];
-  return { base, offer, count: 1, processedOn, claim, text, layout, opts: [opts], extras: NO_EXTRAS, siblings: NO_SIBLINGS };
+  return {
+    base,
+    offer,
+    count: 1,
+    processedOn,
+    claim,
+    text,
+    layout,
+    opts: [opts],
+    extras: NO_EXTRAS,
+    siblings: NO_SIBLINGS,
+  };
 }
 
 /** Names and data of a batch's jobs, one job after the other. */

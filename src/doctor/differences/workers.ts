@@ -24,8 +24,8 @@ export const workers = differencesOf('workers', [
     title: 'Jobs taken in advance',
     bullmq: 'A job is active when its handler is about to run.',
     chasquimq:
-      'A worker with short handlers takes some in advance; those that it gives back have emitted `waiting` and `active` once more, though their handlers never ran. A job of a higher priority, or with `lifo`, that comes meanwhile starts behind them. They count as active: what is done meanwhile by `updateData`, `drain`, `remove` or a `keepLastIfActive` add meets jobs that a worker has.',
-    why: 'Completions are recorded in batches; a slot does not wait for the answer.',
+      'A worker with short handlers takes some in advance while no other worker waits; those that it gives back have emitted `waiting` and `active` once more, though their handlers never ran. So have those that a blocked event loop did not start within 20 ms while a worker of another process was idle. A job of a higher priority, or with `lifo`, that comes meanwhile starts behind them. They count as active: what is done meanwhile by `updateData`, `drain`, `remove` or a `keepLastIfActive` add meets jobs that a worker has.',
+    why: 'Completions are recorded in batches; a slot does not wait for the answer. No job waits behind a blocked event loop while another worker is idle.',
     impact: 'check',
     detect: [{ event: 'active' }, { event: 'waiting' }],
   },

@@ -23,7 +23,7 @@ use super::{
     idle_socket::IdleSocket,
     idle_wait::{Pending, Waiter},
     message::{Command, Message, Sink},
-    offers::{Late, Offers, Terms},
+    offers::{Late, Offers},
     options::WorkerOptions,
     outcomes::{Failure, Rejected},
     prefetch::SHARE,
@@ -170,12 +170,7 @@ impl Loop {
         if self.must_break_off() {
             self.break_off().await;
         }
-        let evicted = self.offers.evicted();
-        self.return_jobs(evicted);
-        if !self.fetching {
-            // what came since then
-            self.take_back(true);
-        }
+        self.take_back_what_came();
         self.go_on_scanning().await;
         loop {
             let servers = self.connection.servers();
@@ -309,21 +304,6 @@ impl Loop {
         }
     }
 
-    /// Whoever runs jobs draws again.
-    fn hear_life(&mut self) {
-        if std::mem::take(&mut self.silent) {
-            self.look_again |= self.fetching;
-        }
-    }
-
-    /// When jobs that nobody draws are late.
-    fn terms(&self) -> Terms {
-        Terms {
-            window: self.standing.prefetch.window(),
-            with_slots: self.among.is_alone(),
-        }
-    }
-
     fn may_fetch(&self) -> bool {
         self.fetching && !self.silent
     }
@@ -347,26 +327,6 @@ impl Loop {
             .into_iter()
             .flatten()
             .min()
-    }
-
-    /// Takes back surplus, or all that nobody has drawn: it goes to the head of the waiting list, for whoever can start it.
-    fn take_back(&mut self, all: bool) {
-        let taken = self.offers.take_back(all);
-        self.return_jobs(taken.handles);
-    }
-
-    /// Returns jobs that nobody is to run any more.
-    fn return_jobs(&mut self, handles: Vec<u32>) {
-        if handles.is_empty() {
-            return;
-        }
-        self.standing.prefetch.forget();
-        let returning = Flush::returning(handles, self.clock.now_ms());
-        match self.flushes.last_mut().filter(|last| last.is_returning()) {
-            // they follow those in the waiting list
-            Some(last) => last.others.extend(returning.others),
-            None => self.flushes.push(returning),
-        }
     }
 
     /// A timer rang: find out which.

@@ -28,10 +28,10 @@ use self::state::State;
 use super::{
     along::StepAlong,
     flush::Flush,
+    offers::Offers,
     short_way::{End, ShortWay, Told},
     standing::Standing,
     step_request::Behind,
-    offers::Offers,
 };
 use crate::redis::connection::Connection;
 

@@ -4,10 +4,10 @@ use std::{convert::Infallible, sync::Arc, time::Instant};
 
 use super::{
     flush::Flush,
+    offers::Offers,
     short_way::{End, ShortWay},
     standing::Standing,
     step_request::Behind,
-    offers::Offers,
 };
 use crate::redis::connection::Connection;
 

@@ -1,4 +1,4 @@
-//! Gives back jobs that nobody starts here, when another worker could start them.
+//! Gives back jobs that are not to start here, or that nobody starts when another worker could.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,57 @@ use redis::Value;
 use super::Loop;
 use crate::{
     error::Result,
-    worker::{idle_wait::Pending, wait_task::wake_next},
+    worker::{flush::Flush, idle_wait::Pending, offers::Terms, wait_task::wake_next},
 };
 
 /// How much later than other answers the end of this worker's own wait may come.
 const OWN_END: Duration = Duration::from_millis(2);
 
 impl Loop {
+    /// When jobs that nobody draws are late.
+    pub(super) fn terms(&self) -> Terms {
+        Terms {
+            window: self.standing.prefetch.window(),
+            with_slots: self.among.is_alone(),
+        }
+    }
+
+    /// Whoever runs jobs draws again.
+    pub(super) fn hear_life(&mut self) {
+        if std::mem::take(&mut self.silent) {
+            self.look_again |= self.fetching;
+        }
+    }
+
+    /// Takes back surplus, or all that nobody has drawn: it goes to the head of the waiting list, for whoever can start it.
+    pub(super) fn take_back(&mut self, all: bool) {
+        let taken = self.offers.take_back(all);
+        self.return_jobs(taken.handles);
+    }
+
+    /// Returns jobs that nobody is to run any more.
+    pub(super) fn return_jobs(&mut self, handles: Vec<u32>) {
+        if handles.is_empty() {
+            return;
+        }
+        self.standing.prefetch.forget();
+        let returning = Flush::returning(handles, self.clock.now_ms());
+        match self.flushes.last_mut().filter(|last| last.is_returning()) {
+            // they follow those in the waiting list
+            Some(last) => last.others.extend(returning.others),
+            None => self.flushes.push(returning),
+        }
+    }
+
+    /// What came for nobody, or since a pause began.
+    pub(super) fn take_back_what_came(&mut self) {
+        let evicted = self.offers.evicted();
+        self.return_jobs(evicted);
+        if !self.fetching {
+            self.take_back(true);
+        }
+    }
+
     /// Jobs are late. Whoever runs them may be blocked, or longer handlers have come.
     pub(super) async fn give_up_if_any_idle(&mut self) {
         if self.waiter.pending.takes_jobs() {

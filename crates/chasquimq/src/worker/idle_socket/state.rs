@@ -12,10 +12,10 @@ use crate::{
         apart::has_stubs,
         fetch::Answer,
         flush::Flush,
+        offers::Offers,
         short_way::{End, SentStep, ShortWay, Told},
         standing::Standing,
         step_request::{Behind, StepRequest, GRACE},
-        offers::Offers,
     },
 };
 
