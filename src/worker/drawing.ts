@@ -6,26 +6,34 @@ const WORDS = 2 ** WORD_BITS;
 const OFFSETS = 2 ** OFFSET_BITS - 1;
 const TAGS = 0xff;
 
-// Taken at load: fake timers of a user's stand still. Of all clocks this one goes on while a machine sleeps.
-const clock = Date.now.bind(Date);
-
 /**
  * Draws jobs that the engine has delivered, each right before it starts: until then the engine can take it back, whatever this thread does. What is
  * drawn of a batch stands in a word that both sides change by compare-and-swap.
+ *
+ * This path is hot: a job in a row of short ones takes little longer than all that is done here.
  */
 export class Drawing {
   private readonly words: Int32Array;
   private allowedAt = -1;
+  /** Of the offer that was drawn from last: its word, and what that has in its upper bits. */
+  private offer = -1;
+  private at = 0;
+  private tag = 0;
 
   constructor(private readonly native: Pick<NativeWorker, 'words' | 'mayStart'>) {
     this.words = native.words();
   }
 
-  /** Whether jobs may start now: the lease lasts. A thread that has stood still finds out here. If not, the engine takes everything back. */
-  mayStart(): boolean {
-    const now = clock();
+  /**
+   * Whether jobs may start now: the lease lasts. A thread that has stood still finds out here. If not, the engine takes everything back.
+   * @param now ms of a clock that goes on meanwhile
+   */
+  mayStart(now: number): boolean {
     // one look is good for this millisecond
-    if (now === this.allowedAt) return true;
+    return now === this.allowedAt || this.look(now);
+  }
+
+  private look(now: number): boolean {
     if (!this.native.mayStart()) return false;
     this.allowedAt = now;
     return true;
@@ -33,14 +41,20 @@ export class Drawing {
 
   /** Draws the next job of a batch. False: the engine has taken it back, and all behind it. */
   draw(offer: number): boolean {
-    const { words } = this;
-    const at = offer & (WORDS - 1);
-    const tag = (offer >>> WORD_BITS) & TAGS;
+    if (offer !== this.offer) this.turnTo(offer);
+    const { words, at } = this;
     for (;;) {
-      const word = Atomics.load(words, at);
-      const [next, end] = [word & OFFSETS, (word >>> OFFSET_BITS) & OFFSETS];
-      if (word >>> (2 * OFFSET_BITS) !== tag || next >= end) return false;
+      // one that is out of date is not swapped
+      const word = words[at];
+      if (word >>> (2 * OFFSET_BITS) !== this.tag || (word & OFFSETS) >= ((word >>> OFFSET_BITS) & OFFSETS))
+        return false;
       if (Atomics.compareExchange(words, at, word, word + 1) === word) return true;
     }
+  }
+
+  private turnTo(offer: number): void {
+    this.offer = offer;
+    this.at = offer & (WORDS - 1);
+    this.tag = (offer >>> WORD_BITS) & TAGS;
   }
 }

@@ -75,6 +75,11 @@ export class OutcomeSender {
     return this.sent.length === 0 && this.sealed.length === 0 && this.gathering.size === 0;
   }
 
+  /** Whether jobs have ended in this tick. */
+  get hasTick(): boolean {
+    return this.flushDue;
+  }
+
   /** Milliseconds for which the oldest call has had no answer. */
   get silentFor(): number {
     return this.sent.length === 0 ? 0 : clock() - this.sent[0].since;
@@ -107,15 +112,16 @@ export class OutcomeSender {
     return calls === 1 && running === 0 && left === 0 && size >= EARLY_FLUSH;
   }
 
-  flushSoon(): void {
+  /** @param now ms */
+  flushSoon(now: number): void {
     if (!this.flushDue) {
       this.flushDue = true;
-      this.flushDueSince = clock();
+      this.flushDueSince = now;
       nextTick(endTick, this);
     } else if (
       this.sent.length === 0 &&
       (this.gathering.size >= Math.max(this.fewestEarly, this.jobs.left) ||
-        clock() - this.flushDueSince > LONGEST_TICK_MS)
+        Math.abs(now - this.flushDueSince) > LONGEST_TICK_MS)
     ) {
       this.flush();
     }
@@ -155,7 +161,7 @@ export class OutcomeSender {
     const stored = this.sent.splice(0, later < 0 ? this.sent.length : later);
     for (const { outcomes } of stored) this.unanswered -= outcomes.size;
     if (this.sealed.length > 0 || this.gathering.size >= coming / 4) this.flush();
-    else if (this.gathering.size > 0) queueMicrotask(() => this.flushSoon());
+    else if (this.gathering.size > 0) queueMicrotask(() => this.flushSoon(clock()));
     return stored;
   }
 

@@ -237,6 +237,7 @@ impl Loop {
             Command::FakeClock(is_fake) => self.clock.fakes(is_fake),
             Command::Run(reading) => {
                 self.clock.says(reading);
+                self.hear_life();
                 if !self.fetching {
                     self.fetching = true;
                     self.look_again = true;
