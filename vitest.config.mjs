@@ -14,6 +14,7 @@ const STANDALONE_ONLY = {
       'queue.close',
       'server.cluster',
       'server.memory',
+      'server.refusals',
       'server.restart',
     ],
     ...[

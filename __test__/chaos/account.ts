@@ -94,7 +94,7 @@ export function faultless({ wrong }: Account): boolean {
 }
 
 /** Answers after which nothing of a call was carried out. */
-const REFUSAL = /^(OOM|READONLY|MISCONF) |^Queue \S+ is full: /;
+const REFUSAL = /^(OOM|READONLY|MISCONF|NOREPLICAS|CLUSTERDOWN) |^Queue \S+ is full: /;
 
 export function settle({ entries, faults, standstills, recorded, observed, kept, left, calms }: Evidence): Account {
   const jobs = new Map<string, JobAccount>();

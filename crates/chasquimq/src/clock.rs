@@ -1,6 +1,12 @@
 //! Times: whose they are, and how long.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    future::{poll_fn, Future},
+    ops::{Add, Sub},
+    pin::pin,
+    task::Poll,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
 
 /// Longest delay, and latest time, in ms: the greatest number to which JavaScript and Lua count without a gap, 285,000 years.
 ///
@@ -37,4 +43,126 @@ pub fn system_now_us() -> i64 {
 /// True when a caller's clock, read just now, is not this machine's: a fake clock in a test, for instance.
 pub fn is_foreign(caller_now_ms: u64) -> bool {
     system_now_ms().abs_diff(caller_now_ms) > FOREIGN_AFTER_MS
+}
+
+/// A moment from which time is counted by two clocks, of which the later one counts: the first stands still while the machine sleeps, the second may be
+/// set back. Servers go on meanwhile.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    at: Instant,
+    of_day: SystemTime,
+}
+
+impl Moment {
+    pub(crate) fn now() -> Self {
+        Self {
+            at: Instant::now(),
+            of_day: SystemTime::now(),
+        }
+    }
+
+    /// Time since an earlier one.
+    pub(crate) fn since(&self, earlier: &Self) -> Duration {
+        let of_day = self.of_day.duration_since(earlier.of_day).unwrap_or_default();
+        self.at.saturating_duration_since(earlier.at).max(of_day)
+    }
+
+    /// Time that has passed.
+    pub(crate) fn elapsed(&self) -> Duration {
+        Self::now().since(self)
+    }
+
+    /// What comes of work, unless so much time has passed since this moment. It goes no step further then, also where a machine has slept meanwhile.
+    pub(crate) async fn within<T>(self, time: Duration, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = pin!(work);
+        let mut rest = pin!(tokio::time::sleep(time.saturating_sub(self.elapsed())));
+        poll_fn(|context| {
+            if self.elapsed() >= time {
+                return Poll::Ready(None);
+            }
+            match work.as_mut().poll(context) {
+                Poll::Ready(done) => Poll::Ready(Some(done)),
+                Poll::Pending => rest.as_mut().poll(context).map(|()| None),
+            }
+        })
+        .await
+    }
+}
+
+/// Of a moment that is not long ago.
+impl From<Instant> for Moment {
+    fn from(at: Instant) -> Self {
+        let now = Self::now();
+        match at.checked_duration_since(now.at) {
+            Some(ahead) => Self {
+                at,
+                of_day: now.of_day + ahead,
+            },
+            None => now - (now.at - at),
+        }
+    }
+}
+
+impl Add<Duration> for Moment {
+    type Output = Self;
+
+    fn add(self, time: Duration) -> Self {
+        Self {
+            at: self.at + time,
+            of_day: self.of_day + time,
+        }
+    }
+}
+
+impl Sub<Duration> for Moment {
+    type Output = Self;
+
+    fn sub(self, time: Duration) -> Self {
+        Self {
+            at: self.at - time,
+            of_day: self.of_day - time,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// Of a machine that has slept for an hour since, and of one whose clock was set back by an hour.
+    fn moments() -> [Moment; 2] {
+        let now = Moment::now();
+        let slept = Moment {
+            of_day: now.of_day - HOUR,
+            ..now
+        };
+        let set_back = Moment {
+            at: now.at - HOUR / 2,
+            of_day: now.of_day + HOUR,
+        };
+        [slept, set_back]
+    }
+
+    #[test]
+    fn time_goes_on_while_a_machine_sleeps_and_when_its_clock_is_set_back() {
+        let [slept, set_back] = moments();
+        assert!(slept.elapsed() >= HOUR);
+        assert!(set_back.elapsed() >= HOUR / 2);
+        assert!(Moment::now().elapsed() < HOUR / 4);
+        let ago = Moment::from(Instant::now() - HOUR / 2).elapsed();
+        assert!(ago >= HOUR / 2 && ago < HOUR);
+        assert!(Moment::from(Instant::now() + HOUR).elapsed().is_zero());
+    }
+
+    #[tokio::test]
+    async fn work_goes_no_step_further_after_its_time() {
+        let [slept, _] = moments();
+        let work = async { panic!("it goes on") };
+        assert_eq!(slept.within::<()>(HOUR / 2, work).await, None);
+        assert_eq!(Moment::now().within(HOUR, async { 5 }).await, Some(5));
+        let never = std::future::pending::<()>();
+        assert_eq!(Moment::now().within(Duration::from_millis(1), never).await, None);
+    }
 }

@@ -211,11 +211,6 @@ impl Error {
         matches!(self, Error::Connection { .. } | Error::Closed)
     }
 
-    /// A server without memory for it refused a command.
-    pub(crate) fn is_out_of_memory(&self) -> bool {
-        matches!(self, Error::Refused(refusal) if refusal.message.starts_with("OOM"))
-    }
-
     /// The error of a code; `job` is the parent's key where it is about that.
     pub(crate) fn from_code(code: i64, job: &str, state: &str, command: &'static str) -> Self {
         let job = job.to_owned();

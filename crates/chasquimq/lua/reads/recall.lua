@@ -1,4 +1,5 @@
--- recall: no change. What an add was answered that is refused now for want of memory: it was carried out, its reply was lost, and the server has filled up since.
+-- recall: no change. What a call was answered that is refused now: it was carried out, its reply was lost, and the server has filled up, say, or lost its
+-- replicas since.
 -- KEYS    base (also: state memo:<client>:<slot>)
 -- ARGV    client, slot, number
 -- RETURNS the answer | nil: it was not carried out

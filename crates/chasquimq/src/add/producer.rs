@@ -1,11 +1,10 @@
 //! Sends batches, each of which is added exactly once.
 
-use std::time::Instant;
-
 use redis::Value;
 
 use super::batch::{AddBatch, Plan};
 use crate::{
+    clock::Moment,
     error::{Error, Result},
     keys::Keys,
     redis::{
@@ -75,7 +74,7 @@ impl Producer {
         Call {
             ticket: self.calls.begin(),
             batch,
-            begun: Instant::now(),
+            begun: Moment::now(),
         }
     }
 
@@ -85,13 +84,8 @@ impl Producer {
     /// try might add the jobs twice; [`Error::QueueFull`]; [`Error::Refused`] when the server refuses, for instance for lack of memory.
     pub async fn send(&self, call: &Call) -> Result<Added> {
         // it may have been sent before, over a connection of the caller's own
-        let left = CONFIRM_WITHIN.saturating_sub(call.begun.elapsed());
-        let unconfirmed = || Error::Unconfirmed(CONFIRM_WITHIN);
-        if left.is_zero() {
-            return Err(unconfirmed());
-        }
-        let reply = tokio::time::timeout(left, self.run(call)).await;
-        let reply = reply.map_err(|_| unconfirmed())??;
+        let reply = call.begun.within(CONFIRM_WITHIN, self.run(call)).await;
+        let reply = reply.ok_or(Error::Unconfirmed(CONFIRM_WITHIN))??;
         read_added(reply, &self.keys.qualified_name)
     }
 
@@ -158,12 +152,9 @@ impl Producer {
         !self.connection.needs_scripts()
     }
 
-    /// Lets the call's slot be used again, if its answer is certain.
+    /// Lets the call's slot be used again, if it was carried out, or never can be.
     pub fn end(&self, call: &Call, added: &Result<Added>) {
-        if matches!(
-            added,
-            Ok(_) | Err(Error::QueueFull { .. } | Error::Refused(_) | Error::Server(_))
-        ) {
+        if matches!(added, Ok(_) | Err(Error::QueueFull { .. })) {
             self.calls.end(call.ticket);
         }
     }
@@ -204,7 +195,7 @@ impl Producer {
 pub struct Call {
     ticket: Ticket,
     batch: AddBatch,
-    begun: Instant,
+    begun: Moment,
 }
 
 impl Call {
@@ -280,7 +271,7 @@ mod tests {
             options: &JobOptions::none("{}"),
         };
         let mut call = producer.begin(AddBatch::one(1000, job));
-        call.begun -= CONFIRM_WITHIN;
+        call.begun = call.begun - CONFIRM_WITHIN;
         assert!(matches!(
             producer.send(&call).await,
             Err(Error::Unconfirmed(CONFIRM_WITHIN))

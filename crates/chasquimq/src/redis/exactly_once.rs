@@ -13,6 +13,7 @@ use super::{
     library::{args, Arg, Script, RECALL},
 };
 use crate::{
+    clock::Moment,
     error::{Error, Result},
     id::unique_id,
     keys::Keys,
@@ -23,6 +24,8 @@ pub(crate) const CONFIRM_WITHIN: Duration = Duration::from_secs(50 * 60);
 
 /// How long the server remembers calls of a client that makes no more: a copy of one may still be under way on a connection that broke.
 const FORGET_AFTER_MS: u64 = 60_000;
+/// Of more slots than this the server forgets by itself: most of them were given up, as their calls were refused.
+const MOST_FORGOTTEN: u32 = 1024;
 /// How long a close waits for a server to take note of that.
 const FORGET_WITHIN: Duration = Duration::from_secs(2);
 
@@ -99,18 +102,19 @@ impl Calls {
         let ticket = self.begin();
         let mut all = self.args(now_ms, ticket, args.len());
         all.extend_from_slice(args);
-        let reply = tokio::time::timeout(CONFIRM_WITHIN, script.run(connection, base, &all)).await;
+        let work = script.run(connection, base, &all);
+        let reply = Moment::now().within(CONFIRM_WITHIN, work).await;
         let reply = reply.unwrap_or(Err(Error::Unconfirmed(CONFIRM_WITHIN)));
         let reply = self.recall(connection, base, ticket, reply).await;
-        // one that may still come keeps its slot
-        if !matches!(&reply, Err(error) if error.is_connection() || matches!(error, Error::Unconfirmed(_))) {
+        // one that may still come keeps its slot: a copy of it was sent before, perhaps, and has no answer
+        if reply.is_ok() {
             self.end(ticket);
         }
         reply
     }
 
-    /// What a call was answered: one that is refused for want of memory may have been carried out before its reply was lost, and the server has filled up
-    /// since.
+    /// What a call was answered: one that is refused may have been carried out before, and its reply was lost. The server has filled up since, say, has
+    /// lost its replicas or cannot write to its disk.
     pub(crate) async fn recall(
         &self,
         connection: &Connection,
@@ -118,7 +122,7 @@ impl Calls {
         ticket: Ticket,
         reply: Result<Value>,
     ) -> Result<Value> {
-        if !matches!(&reply, Err(error) if error.is_out_of_memory()) {
+        if !matches!(&reply, Err(Error::Refused(_))) {
             return reply;
         }
         let call = args![self.client.as_str(), i64::from(ticket.slot), ticket.number];
@@ -131,6 +135,7 @@ impl Calls {
     /// Lets the server forget in a minute instead of an hour. Call it when no call is under way.
     pub(crate) async fn forget(&self, connection: &Connection, keys: &Keys) {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner).1;
+        let slots = slots.min(MOST_FORGOTTEN);
         if slots == 0 || !connection.is_connected() {
             return;
         }

@@ -18,6 +18,7 @@ mod words;
 
 pub use self::words::Words;
 use super::{batch::Batch, options::WorkerOptions};
+use crate::clock::Moment;
 
 /// Surplus starts within the window of its worker's pace. What is late by so much is somebody else's, if anybody is idle.
 const PATIENCE: Duration = Duration::from_millis(5);
@@ -26,7 +27,7 @@ const PATIENCE_WITH_SLOT: Duration = Duration::from_millis(20);
 /// An event loop that is late each time is given more time, up to this.
 const MOST_PATIENCE: Duration = Duration::from_secs(1);
 /// How often is asked whether anybody is idle.
-const LOOK: Duration = Duration::from_millis(5);
+const LOOK: Duration = Duration::from_millis(10);
 /// Surplus that is late by so much goes back whoever is idle.
 const LONGEST: Duration = Duration::from_millis(50);
 /// A lease may have been renewed a twentieth of its time before the step that is thought to have done so (`lua/states/lease.lua`).
@@ -49,8 +50,8 @@ struct State {
     next: u32,
     // handles that are to be returned: their offer's word was wanted for another
     evicted: Vec<u32>,
-    // the lease lasts until then at least
-    lease_ends: Option<Instant>,
+    // when the lease was surely renewed last
+    renewed: Option<Moment>,
     // whoever runs jobs has reasons of its own to start none
     held: bool,
     // of jobs with a slot
@@ -105,7 +106,7 @@ impl Offers {
                 offers: VecDeque::new(),
                 next: 0,
                 evicted: Vec::new(),
-                lease_ends: None,
+                renewed: None,
                 held: false,
                 patience: PATIENCE_WITH_SLOT,
                 looked: None,
@@ -142,7 +143,10 @@ impl Offers {
             state.evicted.extend(evicted);
         }
         batch.offer = number;
-        self.words.offer(number, count);
+        // a word has no room for more
+        let offered = count.min(Words::MOST);
+        state.evicted.extend(batch.base + offered..batch.base + count);
+        self.words.offer(number, offered);
         state.offers.push_back(Offer {
             number,
             base: batch.base,
@@ -159,10 +163,10 @@ impl Offers {
     /// The lease was renewed between the moments at which that was sent and answered. If it may have lapsed before, all that nobody has drawn
     /// is taken back: others may have it. Gives the handles.
     #[must_use]
-    pub(super) fn lease(&self, renewed: RangeInclusive<Instant>) -> Vec<u32> {
+    pub(super) fn lease(&self, renewed: RangeInclusive<Moment>) -> Vec<u32> {
         let mut state = self.state();
-        let lasted = state.lease_ends.is_none_or(|ends| *renewed.end() < ends);
-        state.lease_ends = Some(*renewed.start() + state.lock_duration);
+        let lasted = state.lasts(renewed.end());
+        state.renewed = Some(*renewed.start());
         if lasted {
             Vec::new()
         } else {
@@ -172,11 +176,10 @@ impl Offers {
 
     /// The same for one who cannot return jobs: where it may have lapsed, it is over, and the worker's loop takes back.
     #[cfg(any(unix, test))]
-    pub(super) fn prolong(&self, renewed: Instant) {
+    pub(super) fn prolong(&self, renewed: Moment) {
         let mut state = self.state();
-        let lasted = state.lease_ends.is_none_or(|ends| renewed < ends);
-        if lasted || !state.is_waiting(&self.words) {
-            state.lease_ends = Some(renewed + state.lock_duration);
+        if state.lasts(&renewed) || !state.is_waiting(&self.words) {
+            state.renewed = Some(renewed);
         }
     }
 
@@ -245,7 +248,7 @@ impl Offers {
 
     /// Whether jobs may start: the lease surely lasts. A process that has stood still finds out here, before it starts what others have run meanwhile.
     pub(super) fn may_start(&self) -> bool {
-        self.state().lease_ends.is_none_or(|ends| Instant::now() < ends)
+        self.state().lasts(&Moment::now())
     }
 
     /// Nothing is late while whoever runs jobs has reasons of its own to start none.
@@ -295,6 +298,12 @@ impl Offer {
 }
 
 impl State {
+    /// Whether the lease lasts at this moment.
+    fn lasts(&self, moment: &Moment) -> bool {
+        self.renewed
+            .is_none_or(|renewed| moment.since(&renewed) < self.lock_duration)
+    }
+
     fn is_waiting(&self, words: &Words) -> bool {
         self.offers.iter().any(|offer| offer.is_waiting(words))
     }

@@ -1,9 +1,13 @@
 //! What a step asks for, as `lua/transitions/step.lua` reads it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{options::WorkerOptions, outcomes::Outcomes};
-use crate::{clock::system_now_us, job::msgpack::Packer, redis::library::Arg};
+use crate::{
+    clock::{system_now_us, Moment},
+    job::msgpack::Packer,
+    redis::library::Arg,
+};
 
 /// Bytes of jobs a step takes beyond those that start now.
 const MAX_BYTES: i64 = 4 * 1024 * 1024;
@@ -41,7 +45,7 @@ pub(super) struct StepRequest {
     pub(super) asks_due: bool,
     // the system's clock, when it was put together
     pub(super) sent_us: i64,
-    pub(super) sent: Instant,
+    pub(super) sent: Moment,
 }
 
 impl StepRequest {
@@ -57,7 +61,7 @@ impl StepRequest {
             hears: false,
             asks_due: true,
             sent_us: system_now_us(),
-            sent: Instant::now(),
+            sent: Moment::now(),
         }
     }
 

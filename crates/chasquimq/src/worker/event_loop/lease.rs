@@ -6,7 +6,7 @@ use redis::Value;
 
 use super::Loop;
 use crate::{
-    clock::system_now_ms,
+    clock::{system_now_ms, Moment},
     error::Result,
     lost::{Scan, Search},
     redis::library::{args, Arg, RELEASE_WORKER, RENEW_LEASE},
@@ -25,7 +25,7 @@ impl Loop {
         let lease = self.keys.key(&format!("lease:{}", self.options.id));
         let duration = self.options.lock_duration.as_millis() as u64;
         // a server that is full refuses a SET, but not this
-        let sent = Instant::now();
+        let sent = Moment::now();
         match self
             .connection
             .send(redis::cmd("PEXPIRE").arg(&lease).arg(duration))
@@ -40,17 +40,17 @@ impl Loop {
                 });
             }
             Ok(_) => {
-                let lapsed = self.offers.lease(sent..=Instant::now());
+                let lapsed = self.offers.lease(sent..=Moment::now());
                 self.return_jobs(lapsed);
                 return;
             }
             Err(error) => return self.report(error),
         }
-        let sent = Instant::now();
+        let sent = Moment::now();
         let anew = args![self.options.id.as_str(), duration];
         match RENEW_LEASE.run(&self.connection, &self.keys.base, &anew).await {
             Ok(_) => {
-                let lapsed = self.offers.lease(sent..=Instant::now());
+                let lapsed = self.offers.lease(sent..=Moment::now());
                 self.return_jobs(lapsed);
             }
             Err(error) => self.report(error),

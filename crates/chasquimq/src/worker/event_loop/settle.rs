@@ -10,6 +10,7 @@ use redis::Value;
 
 use super::Loop;
 use crate::{
+    clock::Moment,
     error::{Error, Result},
     job::large::{self, Large},
     redis::reply::Reply,
@@ -35,23 +36,31 @@ impl Loop {
         let reply = self.whole(reply).await?;
         let answer = Answer::read(reply, &mut self.standing.in_flight)?;
         self.standing.offset.measure(answer.server_us, request.sent_us);
-        self.settle(answer, request.sent..=Instant::now(), request.want, outcomes)
-            .await
+        self.settle(
+            answer,
+            Instant::now(),
+            request.sent..=Moment::now(),
+            request.want,
+            outcomes,
+        )
+        .await
     }
 
     /// Takes in the answer to a step behind a wait. It is perhaps old by now: of a socket's it was read elsewhere.
     pub(super) async fn absorb_late(&mut self, answer: Result<Answer>, want: i64) -> Result<()> {
         let answer = answer?;
         let carried_out = self.standing.offset.carried_out(answer.server_us);
-        self.settle(answer, carried_out..=carried_out, want, Outcomes::none(0))
+        let moment = Moment::from(carried_out);
+        self.settle(answer, carried_out, moment..=moment, want, Outcomes::none(0))
             .await
     }
 
-    /// Does what an answer says. `moments`: when its step was carried out, at the earliest and at the latest.
+    /// Does what an answer says. `moments`: when its step was carried out, at the earliest and at the latest, which is `carried_out`.
     async fn settle(
         &mut self,
         answer: Answer,
-        moments: RangeInclusive<Instant>,
+        carried_out: Instant,
+        moments: RangeInclusive<Moment>,
         want: i64,
         mut outcomes: Outcomes,
     ) -> Result<()> {
@@ -61,7 +70,6 @@ impl Loop {
             self.look_again |= may_look;
             return Ok(());
         }
-        let carried_out = *moments.end();
         let lapsed = self.offers.lease(moments);
         self.return_jobs(lapsed);
         let (taken, now_ms, limited_ms) = (answer.taken, answer.now_ms, answer.limited_ms);

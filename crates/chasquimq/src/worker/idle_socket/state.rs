@@ -377,7 +377,7 @@ fn take_in(reply: Value, standing: &mut Standing, offers: &Offers) -> (Result<An
     let jobs = answer.as_mut().ok().and_then(|answer| {
         let mut jobs = answer.ready_jobs()?;
         let carried_out = standing.offset.carried_out(answer.server_us);
-        offers.prolong(carried_out);
+        offers.prolong(carried_out.into());
         offers.hand_over(&mut jobs, standing.in_flight.jobs());
         Some(jobs)
     });

@@ -183,7 +183,7 @@ fn nothing_is_late_while_it_is_held() {
 #[test]
 fn jobs_start_only_while_the_lease_lasts() {
     let offers = offers(1);
-    let now = Instant::now();
+    let now = Moment::now();
     assert!(offers.may_start());
     assert!(offers.lease(now..=now).is_empty());
     hand_over(&offers, 0, 3, 3);
@@ -192,14 +192,14 @@ fn jobs_start_only_while_the_lease_lasts() {
     assert!(offers.lease(now - LOCK..=now).is_empty());
     assert!(!offers.may_start());
     // it may have lapsed
-    assert_eq!(offers.lease(now..=Instant::now()), [0, 1, 2]);
+    assert_eq!(offers.lease(now..=Moment::now()), [0, 1, 2]);
     assert!(offers.may_start());
 }
 
 #[test]
 fn a_lease_may_be_renewed_a_little_before_it_is_told() {
     let offers = offers(1);
-    let now = Instant::now();
+    let now = Moment::now();
     assert!(offers.lease(now - LOCK.mul_f64(0.96)..=now).is_empty());
     assert!(!offers.may_start());
 }
@@ -207,7 +207,7 @@ fn a_lease_may_be_renewed_a_little_before_it_is_told() {
 #[test]
 fn a_lease_that_is_over_is_not_prolonged() {
     let offers = offers(1);
-    let now = Instant::now();
+    let now = Moment::now();
     offers.prolong(now);
     let offer = hand_over(&offers, 0, 3, 3);
     assert_eq!(draw(&offers, offer, 1), 1);

@@ -13,6 +13,8 @@ pub struct Words(Arc<[AtomicU32]>);
 impl Words {
     /// How many offers there may be at once. Their number is a power of two.
     pub const COUNT: u32 = 512;
+    /// How many jobs one may have.
+    pub(super) const MOST: u32 = Self::OFFSETS;
     const OFFSET_BITS: u32 = 12;
     const OFFSETS: u32 = (1 << Self::OFFSET_BITS) - 1;
 
