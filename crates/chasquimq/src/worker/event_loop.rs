@@ -273,8 +273,6 @@ impl Loop {
                 });
             }
             Command::Heard => self.hear_life(),
-            // the turn that follows looks when they are late
-            Command::Released => {}
             Command::TakeBack => self.take_back(true),
             Command::Socket(socket) => self.next_socket = Some(socket),
             Command::Scan => {

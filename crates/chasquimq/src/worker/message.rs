@@ -110,8 +110,6 @@ pub(crate) enum Command {
     Tick(Reading),
     /// Whoever runs jobs looks at what it was handed.
     Heard,
-    /// It starts jobs again.
-    Released,
     /// What nobody has drawn is to be taken back.
     TakeBack,
     Socket(IdleSocket),

@@ -233,9 +233,6 @@ impl Worker {
     /// Whether nothing is to start for now: what is not drawn meanwhile is not late.
     pub fn hold(&self, held: bool) {
         self.offers.hold(held);
-        if !held {
-            self.command(Command::Released);
-        }
     }
 
     /// Reports how jobs ended.

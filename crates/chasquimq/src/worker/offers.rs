@@ -193,7 +193,8 @@ impl Offers {
         let mut state = self.state();
         state.forget_drawn(&self.words);
         if state.held {
-            return None;
+            // nobody tells when that is over
+            return state.is_waiting(&self.words).then(|| Instant::now() + LOOK);
         }
         let (words, patience) = (&self.words, state.patience);
         let late = state
@@ -214,6 +215,9 @@ impl Offers {
             return None;
         }
         let mut state = self.state();
+        if state.held {
+            return None;
+        }
         state.looked = Some(now);
         let is_long = |offer: &Offer| offer.has_surplus(&self.words) && offer.since + terms.window + LONGEST <= now;
         Some(match state.offers.iter().any(is_long) {

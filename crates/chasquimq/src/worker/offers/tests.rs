@@ -174,10 +174,14 @@ fn jobs_with_slots_are_not_late_where_nobody_else_could_start_them() {
 fn nothing_is_late_while_it_is_held() {
     let offers = offers(1);
     hand_over(&offers, 0, 1, 1);
+    let late = Instant::now() + PATIENCE_WITH_SLOT;
     offers.hold(true);
-    assert_eq!(offers.next_look(TERMS), None);
+    assert_eq!(offers.late(TERMS, late), None);
+    // it is looked again
+    assert!(offers.next_look(TERMS).is_some());
     offers.hold(false);
     assert!(offers.next_look(TERMS).expect("a time") > Instant::now());
+    assert!(offers.late(TERMS, late + LOOK).is_some());
 }
 
 #[test]
