@@ -57,7 +57,7 @@ export const schedulers = differencesOf('schedulers', [
     title: "A scheduler's template with a `parent`",
     bullmq: 'Stores it, and no parent ever waits for the jobs.',
     chasquimq: 'Rejects with a `NotSupportedError`.',
-    why: 'No option is accepted and ignored.',
+    why: 'A template that can do nothing is refused, rather than stored.',
     impact: 'breaking',
     detect: [{ option: 'parent', to: 'upsertJobScheduler' }],
   },
