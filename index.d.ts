@@ -913,6 +913,8 @@ export interface WorkerMessage {
   stalled?: Array<string>
   /** Call `tick`. */
   clock?: boolean
+  /** Call `heard`. */
+  asksForLife?: boolean
   /** The lease was not renewed in time. */
   leaseLost?: boolean
   /** Ids of jobs that are this worker's no more. */

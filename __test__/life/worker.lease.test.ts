@@ -50,27 +50,37 @@ describe('worker.lease', () => {
     expect([job.returnvalue, job.attemptsStarted, job.attemptsMade, job.stalledCounter]).toEqual(['first', 1, 1, 0]);
   });
 
-  it('a job that comes to an idle worker whose event loop is blocked for three lease times runs once', async () => {
-    const queue = stage.queue();
-    const global = stage.globalLog();
-    const program = otherProcess('run');
-    for (const nth of [1, 2, 3]) {
-      await queue.add('quick', {});
-      await program.said('completed', nth);
-    }
-    program.tell('block');
-    await program.said('blocking');
-    await queue.add('blocked', {});
-    await until('the job to be active', async () => (await queue.getActiveCount()) === 1);
-    const second = recoverer();
-    await program.said('completed', 4);
-    program.tell('close');
-    expect(await program.end()).toEqual({ code: 0, signal: null });
+  it.each([
+    ['is its own again', false],
+    ['goes to another worker that is idle', true],
+  ])(
+    'a job that comes to an idle worker whose event loop is blocked for three lease times runs once: it %s',
+    async (_, another) => {
+      const queue = stage.queue();
+      const global = stage.globalLog();
+      const program = otherProcess('run');
+      for (const nth of [1, 2, 3]) {
+        await queue.add('quick', {});
+        await program.said('completed', nth);
+      }
+      program.tell('block');
+      await program.said('blocking');
+      await queue.add('blocked', {});
+      await until('the job to be active', async () => (await queue.getActiveCount()) === 1);
+      const second = another ? recoverer() : undefined;
+      if (second) await second.get('completed');
+      else await program.said('completed', 4);
+      program.tell('close');
+      expect(await program.end()).toEqual({ code: 0, signal: null });
 
-    expect(program.lines.slice(-4)).toEqual(['blocking', 'running 4', 'ended 4', 'completed 4']);
-    expect(second.names).toEqual([]);
-    expect(global.all('active')).toHaveLength(4);
-  });
+      const ran = ['running 4', 'ended 4', 'completed 4'];
+      expect(program.lines.slice(program.lines.indexOf('blocking') + 1)).toEqual(second ? [] : ran);
+      expect(second?.names ?? []).toEqual(second ? ['active', 'completed'] : []);
+      // the first time it had no handler
+      expect(global.all('active')).toHaveLength(second ? 5 : 4);
+      expect((await fetchJob(queue, '4')).attemptsStarted).toBe(1);
+    },
+  );
 
   // The same scan does find a process that stands still with its engine, so the tests above prove something.
   // stalled-in-one-scan: a wanted difference (docs/differences.md)

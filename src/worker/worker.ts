@@ -312,6 +312,7 @@ export class Worker<
     }
     if (message.jobs) this[DELIVER](message.jobs);
     if (message.drained) this.emit('drained');
+    if (message.asksForLife) this[ENGINE].heard();
     if (message.clock) this[ENGINE].tick(Date.now(), isFakeClock());
     if (message.error) this.emit('error', errorFromNative(message.error));
     reportConnection(this, this[READINESS], message, message.connectionError);

@@ -32,6 +32,8 @@ pub struct WorkerMessage {
     pub stalled: Option<Vec<String>>,
     /// Call `tick`.
     pub clock: Option<bool>,
+    /// Call `heard`.
+    pub asks_for_life: Option<bool>,
     /// The lease was not renewed in time.
     pub lease_lost: Option<bool>,
     /// Ids of jobs that are this worker's no more.
@@ -71,6 +73,7 @@ pub fn to_message(message: Message) -> WorkerMessage {
         drained: message.drained.then_some(true),
         stalled: some(message.stalled.into_iter()),
         clock: message.clock.then_some(true),
+        asks_for_life: message.asks_for_life.then_some(true),
         lease_lost: message.lease_lost.then_some(true),
         locks_lost: some(message.locks_lost.into_iter()),
         error: message.error.as_ref().map(NativeError::from),

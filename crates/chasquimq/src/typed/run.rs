@@ -203,6 +203,9 @@ impl Runner {
                 self.recorded(told, message.rejected, message.failures);
             }
         }
+        if message.asks_for_life {
+            self.core.heard();
+        }
         if message.drained {
             self.tell(WorkerEvent::Drained);
         }

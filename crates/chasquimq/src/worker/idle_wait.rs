@@ -30,6 +30,8 @@ use crate::{keys::Keys, redis::connection::Connection};
 const SOCKET_PAUSE: Duration = Duration::from_secs(1);
 // how soon is looked again for what a lost wait may have been told
 const LOST_LOOK: Duration = Duration::from_millis(250);
+// jobs that are held may block the event loop that watches the socket: what comes there is somebody else's then
+const BESIDE_LOOK: Duration = Duration::from_millis(10);
 
 /// What is being waited for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,6 +65,8 @@ pub(super) struct Waiter {
     socket_asked: Option<Instant>,
     // the pending wait is the socket's
     by_socket: Option<Watch>,
+    /// The wait that ended last was not read by the event loop that watches the socket.
+    pub(super) is_unread: bool,
     /// The worker came to be idle since the last wait beside jobs began.
     pub(super) has_idled: bool,
     // when the server ends the pending wait
@@ -101,6 +105,7 @@ impl Waiter {
             socket: None,
             socket_asked: None,
             by_socket: None,
+            is_unread: false,
             has_idled: true,
             ends: Instant::now(),
             lost_until: None,
@@ -132,14 +137,14 @@ impl Waiter {
     /// The same while jobs are held: by the socket, where there is one, so that an add may take a step along, and a step can follow once none is held
     /// ([`Waiter::lend`]). A worker that always holds some, and whose jobs come from elsewhere, waits by the connection: its markers need not pass
     /// through the event loop.
-    pub(super) fn wait_beside_jobs(&mut self, time: Duration, lease: Option<Duration>) {
+    pub(super) fn wait_beside_jobs(&mut self, time: Duration) {
         let socket = self.socket.clone().filter(IdleSocket::is_usable);
         let is_worth_it = |socket: &IdleSocket| socket.had_adds() | std::mem::take(&mut self.has_idled);
         let Some(socket) = socket.filter(is_worth_it) else {
             return self.wait(time);
         };
         let time = self.begin(time);
-        let over = self.watch(time, lease);
+        let over = self.watch(time, Some(BESIDE_LOOK));
         socket.begin_alone(&marker_wait(&self.marker, time).get_packed_command(), over);
         self.pending = Pending::Marker;
     }
@@ -220,10 +225,12 @@ impl Waiter {
     pub(super) async fn woken(&mut self, standing: &mut Standing) -> Ends {
         match (&self.socket, &mut self.by_socket) {
             (Some(socket), Some(watch)) => {
-                let ended = watch.end(socket).await;
+                let (ended, is_unread) = watch.end(socket).await;
+                self.is_unread = is_unread;
                 self.over_by_socket(ended, standing)
             }
             _ => {
+                self.is_unread = false;
                 let woken = self.woken.recv().await.unwrap_or(Woken::Marker(false));
                 vec![(self.noted(woken), self.over())]
             }
@@ -319,11 +326,11 @@ impl Waiter {
 }
 
 impl Watch {
-    /// What ended by a socket. It may be asked for again when this was not waited for.
-    async fn end(&mut self, socket: &IdleSocket) -> (Vec<End>, Option<Standing>) {
+    /// What ended by a socket, and whether the event loop had not read it. It may be asked for again when this was not waited for.
+    async fn end(&mut self, socket: &IdleSocket) -> ((Vec<End>, Option<Standing>), bool) {
         loop {
             if let Some((end, known)) = socket.end() {
-                return (vec![end], known);
+                return ((vec![end], known), false);
             }
             tokio::select! {
                 () = socket.ended() => {}
@@ -332,10 +339,10 @@ impl Watch {
                     self.look = now + self.every;
                     // an event loop may be too busy to read, and a server may be gone without a word
                     if now >= socket.over() {
-                        return socket.break_off(false);
+                        return (socket.break_off(false), false);
                     }
                     if let Some((end, known)) = socket.look() {
-                        return (vec![end], known);
+                        return ((vec![end], known), true);
                     }
                 }
             }

@@ -34,6 +34,8 @@ pub struct Message {
     pub stalled: Vec<String>,
     /// The caller's clock is wanted ([`super::Worker::tick`]).
     pub clock: bool,
+    /// Whether anybody hears is asked: [`super::Worker::heard`] is the answer.
+    pub asks_for_life: bool,
     /// The lease could not be renewed in time.
     pub lease_lost: bool,
     /// Jobs of this worker that it holds no more: somebody else removed or moved them.

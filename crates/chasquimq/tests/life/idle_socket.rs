@@ -260,6 +260,9 @@ fn complete(worker: &Worker, flush: u64, handle: u32) {
 async fn next_job(worker: &Worker, messages: &mut mpsc::UnboundedReceiver<Message>) -> u32 {
     loop {
         let message = messages.recv().await.expect("a message");
+        if message.asks_for_life {
+            worker.heard();
+        }
         if let Some(socket) = message.socket {
             // handed over, and never looked at
             worker.use_socket(socket);

@@ -197,6 +197,9 @@ impl Loop {
                 });
             }
         }
+        if message.asks_for_life {
+            self.worker.heard();
+        }
         #[cfg(unix)]
         if let Some(socket) = message.socket {
             self.seen.lock().expect("seen").socket = Some(socket.clone());

@@ -7,7 +7,7 @@ use redis::Value;
 use super::Loop;
 use crate::{
     error::Result,
-    worker::{flush::Flush, idle_wait::Pending, offers::Terms, wait_task::wake_next},
+    worker::{flush::Flush, idle_wait::Pending, message::Message, offers::Terms, wait_task::wake_next},
 };
 
 /// How much later than other answers the end of this worker's own wait may come.
@@ -22,7 +22,17 @@ impl Loop {
         }
     }
 
-    /// Whoever runs jobs draws again.
+    /// Whoever runs jobs did not read what came: it may be blocked. Until it is heard, jobs are for others.
+    pub(super) fn ask_for_life(&mut self) {
+        if self.fetching && !std::mem::replace(&mut self.silent, true) {
+            (self.sink)(Message {
+                asks_for_life: true,
+                ..Message::default()
+            });
+        }
+    }
+
+    /// Whoever runs jobs is heard again.
     pub(super) fn hear_life(&mut self) {
         if std::mem::take(&mut self.silent) {
             self.look_again |= self.fetching;

@@ -86,7 +86,7 @@ impl Loop {
         let lease = self.options.lock_renew_time.map(|time| time / 2);
         let short_way = ShortWay::new(&self.connection, &self.keys.base, &self.options);
         if !steps || !short_way.may_wait(&self.standing) {
-            self.waiter.wait_beside_jobs(time, lease);
+            self.waiter.wait_beside_jobs(time);
             if self.waiter.may_lend() {
                 self.lend().await;
             }
@@ -189,6 +189,9 @@ impl Loop {
         let Behind { number, want } = behind.unwrap_or_default();
         let absorbed = match woken {
             Woken::Marker(came) => {
+                if came && std::mem::take(&mut self.waiter.is_unread) {
+                    self.ask_for_life();
+                }
                 self.hear_marker(came).await;
                 Ok(())
             }
