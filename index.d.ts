@@ -303,7 +303,7 @@ export interface NativeBatch {
   processedOn: number
   /** The taking that made them active, of which their tokens tell. */
   claim: number
-  /** The offer by which they are drawn (`src/worker/offered.ts`). */
+  /** The offer by which they are drawn (`src/worker/drawing.ts`). */
   offer: number
   /** Names and data, back to back; where all are long together in several texts, of whole jobs each. */
   text: string | Array<string>

@@ -1,6 +1,6 @@
 import type { NativeWorker } from '../native/types.js';
 
-/** How many words there are, and bits of an offset; as `Words` of the engine's `offers.rs` has them. */
+/** How many words there are, and bits of an offset; as the engine's `offers/words.rs` has them. */
 const [WORD_BITS, OFFSET_BITS] = [9, 12];
 const WORDS = 2 ** WORD_BITS;
 const OFFSETS = 2 ** OFFSET_BITS - 1;

@@ -30,7 +30,7 @@ pub struct NativeBatch {
     pub processed_on: f64,
     /// The taking that made them active, of which their tokens tell.
     pub claim: f64,
-    /// The offer by which they are drawn (`src/worker/offered.ts`).
+    /// The offer by which they are drawn (`src/worker/drawing.ts`).
     pub offer: u32,
     /// Names and data, back to back; where all are long together in several texts, of whole jobs each.
     #[napi(ts_type = "string | Array<string>")]
