@@ -148,7 +148,7 @@ local function look_at_end(queue, step)
   return started and { started = started, bare = bare }
 end
 
--- raw: the state. Gives nothing, or the reply's items, what is remembered of them (packed), when the next job is due, and how many jobs wait. nil and true:
+-- raw: the state. Gives nothing, or the reply's items, what is remembered of them (packed), when the next job is due, and whether work is left. nil and true:
 -- several would start (step/few).
 local function run(base, raw, step)
   if #raw < State.BYTES then return nil end
@@ -206,11 +206,11 @@ local function run(base, raw, step)
     event_fresh + count, holes, stale, max_events, place, flows, max_length, unlimited, queue.apart)
   if count > 0 then
     PlainJobs.save(base, saved, State.entry_id(event_ms, event_seq), count, groups)
-    if ended.entry then waiting = OneFailure.enter(base, ended) end
+    if ended.entry then OneFailure.enter(base, ended) end
   elseif saved ~= raw then
     redis.call('SET', base .. 'state', saved)
   end
-  return items, ids, due, waiting
+  return items, ids, due, is_left
 end
 
 return {

@@ -198,7 +198,7 @@ local function look_at_waiting(queue, most, step)
   return ids, bodies, frames
 end
 
--- raw: the state. Gives nothing, or the reply's items, what is remembered of them (packed), when the next job is due, and how many jobs wait.
+-- raw: the state. Gives nothing, or the reply's items, what is remembered of them (packed), when the next job is due, and whether work is left.
 local function run(base, raw, outcomes, step)
   if #raw < State.BYTES or #outcomes > MOST then return nil end
   local id, cursor_ms, cursor_seq, waiting, active, completed, references, event_ms, event_seq, event_fresh, holes, stale, max_events, place, flows,
@@ -256,7 +256,7 @@ local function run(base, raw, outcomes, step)
       event_fresh + count, holes, stale, max_events, place, flows, max_length, unlimited, queue.apart)
     PlainJobs.save(base, saved, State.entry_id(event_ms, event_seq), count, groups)
   end
-  return items, known, due, waiting
+  return items, known, due, waiting > 0
 end
 
 return {

@@ -127,13 +127,12 @@ local function carry_out(queue, raw, failure, step)
   return keep_failed(queue, raw, id, step)
 end
 
--- Writes the log entry of one that waits, once the state is saved (queue/events says why in this order). Gives how many jobs wait.
+-- Writes the log entry of one that waits, once the state is saved (queue/events says why in this order).
 local function enter(base, failure)
   local queue = State.open(base)
   WaitingList.append_entry(queue, failure.entry, 'r', '\145' .. Packed.text(failure.id))
   -- what another program wrote behind the end of the log waits as well by now
   State.save_state(queue)
-  return queue.waiting
 end
 
 return {

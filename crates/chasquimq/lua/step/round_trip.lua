@@ -3,8 +3,8 @@
 -- fetched, if that is another), worker_name, keeps, max_bytes, limiter_max and limiter_ms (rules/limits), leaves_due (true: delayed jobs stay
 -- where they are), none_delayed (true: the queue never had any), asks_due (true: who asks is told when the next job is due in any case), large
 -- (step/finish; false: none). want = -1: nothing is fetched. Gives the refusals, the time at which the next job is due (nil unless less was taken than
--- wanted, or asks_due), gated: 1 if jobs wait that must not start now, and limited_ms: for how long the rate limit lets this worker start no more
--- (0 = it does).
+-- wanted, or asks_due), gated: 1 if jobs wait that must not start now, limited_ms: for how long the rate limit lets this worker start no more
+-- (0 = it does), and whether work is left that somebody may start.
 local Due = require('due')
 local Events = require('events')
 local Fetch = require('fetch')
@@ -74,6 +74,11 @@ local function fetch_due(queue, wanted, surplus, step)
   return gated, limited_ms, looks_on and Due.next_ms(queue) or nil
 end
 
+-- Whether somebody may start what is left.
+local function may_start(queue)
+  return not queue.limits.paused and Limits.free_places(queue) > 0
+end
+
 local function run(queue, outcomes, want, surplus, step)
   Fetched.start(queue)
   -- as it was before this step wakes anybody
@@ -99,17 +104,19 @@ local function run(queue, outcomes, want, surplus, step)
   end
   -- somebody who waits must hear of what this worker leaves, or delayed and does not look after itself
   local is_work_left = queue.promoted and queue.promoted.more or WaitingList.has_work(queue)
-  if (is_work_left and not queue.limits.paused and Limits.free_places(queue) > 0) or (finishing and rawget(finishing, 'delayed') and not due) then
+  local is_left = is_work_left and may_start(queue)
+  if is_left or (finishing and rawget(finishing, 'delayed') and not due) then
     WaitingList.wake(queue)
   end
   if ends and was_active and queue.fetched.taken == 0 and gated == 0 and (want <= 0 or not due) and queue.active == 0 and not is_work_left then
     Events.emit(queue, 1, { 'E', 'drained' })
   end
   Events.flush_events(queue, step.now_ms)
-  return rejected, due, gated, limited_ms
+  return rejected, due, gated, limited_ms, is_left
 end
 
 return {
+  may_start = may_start,
   promote_before_retry = promote_before_retry,
   run = run,
 }

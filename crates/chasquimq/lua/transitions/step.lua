@@ -4,15 +4,15 @@
 --         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
 -- ARGV    asked (MessagePack values, one behind the other: 0, which ends what a server without functions repeats of it in its error,
 --         now_ms (epoch ms, of the outcomes; -1 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
---         worker_name, want (jobs; -1 = do not fetch), surplus (jobs beyond those, where no worker waits for any), max_bytes, offset_us (the caller's clock minus the server's, or less:
+--         worker_name, want (jobs; -1 = do not fetch), surplus (jobs beyond those, where no worker waits for jobs), max_bytes, offset_us (the caller's clock minus the server's, or less:
 --         what is fetched starts when this is carried out, and nobody can send that time), limiter_max (starts a window; 0 = no limit of
 --         this worker), limiter_ms (a window; 0 = as the queue says), leaves_due (1: nobody looks whether delayed jobs are due), hears (1: a step of
 --         this worker that was over has passed on what woke it, and this one looks), asks_due (1: next_due_ms is told though no slot is left; perhaps
 --         this worker alone knows of it), outcomes
 --         (step/finish), keeps (step/finish); or, of one plain job that completed, its claim, keep, place and results (step/fast_path)), then the
 --         large results and data (step/finish)
--- RETURNS {rejected, taken, next_due_ms or -1 (-2: the step was over before it was carried out, step/idle_wait), gated 0|1, waiting, now_ms (of the
---         fetch), server_us (both 0 when there is nothing to take, nor delayed: no clock was read), limited_ms (no job starts here for so
+-- RETURNS {rejected, taken, next_due_ms or -1 (-2: the step was over before it was carried out, step/idle_wait), gated 0|1, is_left 0|1 (more jobs could start now), now_ms
+--         (of the fetch), server_us (both 0 when there is nothing to take, nor delayed: no clock was read), limited_ms (no job starts here for so
 --         long), claim (of what was taken)}; taken, in the order of the waiting list: first, n, blob of a frame | -n, columns of n records
 --         (give_records)
 -- ERRORS  rejected: -1 missing job, -2 missing lock, -4 pending children, -6 lock mismatch, -9 failed children
@@ -37,7 +37,7 @@ local WaitingList = require('waiting_list')
 local REMEMBERED, KNOWN, KNOWN_BYTES, NONE = '<ddddd', '<dddd', 32, {}
 
 -- The reply of a step that was carried out before: what it took, and still holds, is read again.
-local function replay(queue, known, owner, claim, server_us)
+local function replay(queue, known, owner, claim, server_us, limiter_max, limiter_ms)
   local taken, due_ms, gated, now_ms, limited_ms = {}, struct.unpack(KNOWN, known)
   local rejected, known_ids = cmsgpack.unpack(known:sub(KNOWN_BYTES + 1))
   local records = 0
@@ -68,7 +68,9 @@ local function replay(queue, known, owner, claim, server_us)
       for job = first, first + n - 1 do replay_record(Frame.id_in(ids, job)) end
     end
   end
-  return { rejected, taken, due_ms, gated, queue.waiting, now_ms, server_us,
+  Limits.load_limits(queue, limiter_max, limiter_ms)
+  local is_left = WaitingList.has_work(queue) and RoundTrip.may_start(queue)
+  return { rejected, taken, due_ms, gated, is_left and 1 or 0, now_ms, server_us,
     limited_ms > 0 and math.max(Limits.window_left(queue), 1) or 0, claim }
 end
 
@@ -136,7 +138,7 @@ return function(keys, args)
   if known then
     local queue = State.open(base, nil, state)
     if slot == 'w' then pass_on(queue, delays) end
-    return replay(queue, known, owner, claim, server_us)
+    return replay(queue, known, owner, claim, server_us, limiter_max, limiter_ms)
   end
 
   local step = { now_ms = now_ms, starts_ms = math.max(now_ms, carried_out_ms), owner = owner, claim = claim, worker_name = worker_name,
@@ -144,11 +146,11 @@ return function(keys, args)
     failure = not place and failure_in(outcomes),
     -- of one plain job that completed
     place = place, ended = outcomes, results = results, keep = keeps }
-  local items, ids, due, waiting
+  local items, ids, due, is_left
   local rejected, gated, limited_ms = NONE, 0, 0
   local is_of_few = state and limiter_max == 0
   if is_of_few and (place or step.failure or #outcomes == 0) then
-    items, ids, due, waiting = FastPath.run(base, state, step)
+    items, ids, due, is_left = FastPath.run(base, state, step)
     is_of_few = not items and ids
   end
   if not items then
@@ -157,20 +159,20 @@ return function(keys, args)
       local outcome, rule = outcome_of(step)
       outcomes, step.keeps = { outcome }, { rule }
     end
-    if is_of_few then items, ids, due, waiting = Few.run(base, state, outcomes, step) end
+    if is_of_few then items, ids, due, is_left = Few.run(base, state, outcomes, step) end
   end
   if not items then
     step.lease_ms, step.limiter_max, step.limiter_ms, step.large = lease_ms, limiter_max, limiter_ms, large
     local queue = State.open(base, nil, state)
-    rejected, due, gated, limited_ms = RoundTrip.run(queue, outcomes, want, surplus, step)
-    items, ids, waiting = queue.fetched.items, cmsgpack.pack(queue.fetched.ids), queue.waiting
+    rejected, due, gated, limited_ms, is_left = RoundTrip.run(queue, outcomes, want, surplus, step)
+    items, ids = queue.fetched.items, cmsgpack.pack(queue.fetched.ids)
   end
 
   -- where nothing could start nobody else need look
   local looked = want > 0 and not rejected[1] and gated == 0 and limited_ms == 0
-  if hears == 1 and looked and #items == 0 and waiting == 0 then redis.call('DEL', base .. 'wake') end
+  if hears == 1 and looked and #items == 0 and not is_left then redis.call('DEL', base .. 'wake') end
 
   Memo.remember_packed(memo, struct.pack(REMEMBERED, number, due or -1, gated, step.now_ms, limited_ms)
     .. (rejected[1] and cmsgpack.pack(rejected) or '\144') .. ids)
-  return { rejected, items, due or -1, gated, waiting, step.now_ms, server_us, limited_ms, claim }
+  return { rejected, items, due or -1, gated, is_left and 1 or 0, step.now_ms, server_us, limited_ms, claim }
 end

@@ -22,6 +22,8 @@ pub(super) struct Found {
     pub(super) now_ms: u64,
     /// The same moment.
     pub(super) carried_out: Instant,
+    /// It left work that somebody may start.
+    pub(super) is_left: bool,
 }
 
 /// What is to be done when a job is due.
@@ -112,6 +114,7 @@ impl Due {
             due_ms,
             now_ms,
             carried_out,
+            ..
         } = found;
         if self.left_until.is_none() && taken > 0 && due_ms > now_ms as i64 {
             self.left_until = Some(carried_out + INTERVAL);
@@ -141,6 +144,7 @@ mod tests {
             due_ms: (NOW_MS + in_ms) as i64,
             now_ms: NOW_MS,
             carried_out,
+            is_left: false,
         }
     }
 

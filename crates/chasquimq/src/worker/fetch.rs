@@ -43,6 +43,8 @@ pub(super) struct Answer {
     pub(super) unreadable: Vec<Error>,
     /// When the next job is due, epoch ms; -1 = none is known of; [`OVER`].
     pub(super) due_ms: i64,
+    /// Whether work is left that somebody may start.
+    pub(super) is_left: bool,
     /// Whether the queue lets nobody take jobs now.
     pub(super) gated: bool,
     /// When what it took started: when it was carried out, epoch ms of the caller's clock; 0 = there was nothing to take, and no clock was read.
@@ -59,7 +61,7 @@ impl Answer {
         let was_idle = in_flight.jobs() == 0;
         let mut reply = Reply::new("the answer to step", reply)?;
         let (rejected, taken) = (reply.array()?, reply.array()?);
-        let (due_ms, gated, _waiting) = (reply.int()?, reply.int()? == 1, reply.int()?);
+        let (due_ms, gated, is_left) = (reply.int()?, reply.int()? == 1, reply.int()? == 1);
         let (now_ms, server_us, limited_ms) = (reply.int()? as u64, reply.int()?, reply.int()? as u64);
         let claim = reply.int()? as u64;
         let (jobs, unreadable) = take_in(taken, now_ms, claim, in_flight);
@@ -70,6 +72,7 @@ impl Answer {
             was_idle,
             unreadable,
             due_ms,
+            is_left,
             gated,
             now_ms,
             server_us,

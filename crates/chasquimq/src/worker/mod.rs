@@ -32,6 +32,7 @@ mod parts;
 mod place;
 mod portion;
 mod prefetch;
+mod room;
 mod runner;
 mod short_way;
 mod standing;
@@ -225,7 +226,7 @@ impl Worker {
         is_drawn
     }
 
-    /// For whoever finds what was handed over taken back: fetches again, as that was perhaps because nobody was heard.
+    /// For whoever was asked whether it is heard, or finds what was handed over taken back: it starts what it is given, and more may come.
     pub fn heard(&self) {
         self.command(Command::Heard);
     }

@@ -4,8 +4,8 @@
 //! A batch that is handed over is an **offer**. Which of its jobs are drawn stands in a word that both sides change by compare-and-swap ([`Words`]): a
 //! draw costs no call. A job is **surplus** when it was handed over with no slot free for it.
 //!
-//! What nobody has drawn is looked after when its time is over: at once by the worker, if another one is idle. Surplus, which started later than
-//! its worker's pace said, goes back in any case a little later.
+//! What nobody has drawn is looked after when its time is over, or when nobody has drawn anything for a while: it goes back, if another worker is
+//! idle. Surplus, which started later than its worker's pace said, goes back in any case a little later.
 
 use std::{
     collections::VecDeque,
@@ -20,14 +20,15 @@ pub use self::words::Words;
 use super::{batch::Batch, options::WorkerOptions};
 use crate::clock::Moment;
 
-/// Surplus starts within the window of its worker's pace. What is late by so much is somebody else's, if anybody is idle.
-const PATIENCE: Duration = Duration::from_millis(5);
-/// The same of jobs with a slot, which start at once unless the event loop is busy: that is not rare, and not for long.
-const PATIENCE_WITH_SLOT: Duration = Duration::from_millis(20);
-/// An event loop that is late each time is given more time, up to this.
+/// Surplus starts within the window of its worker's pace, one job after the other. What is late by so much is somebody else's, if anybody is idle.
+const PATIENCE: Duration = Duration::from_millis(4);
+/// Jobs with a slot start one after the other, unless the event loop is busy. All of them have so much time, in terms of [`PATIENCE`].
+const SLOTTED: u32 = 4;
+/// An event loop that is late each time, though no job of this worker runs there, is given more time, up to this: perhaps the machine is slow, and every
+/// worker as late.
 const MOST_PATIENCE: Duration = Duration::from_secs(1);
 /// How often is asked whether anybody is idle.
-const LOOK: Duration = Duration::from_millis(10);
+const LOOK: Duration = Duration::from_millis(5);
 /// Surplus that is late by so much goes back whoever is idle.
 const LONGEST: Duration = Duration::from_millis(50);
 /// A lease may have been renewed a twentieth of its time before the step that is thought to have done so (`lua/states/lease.lua`).
@@ -56,6 +57,9 @@ struct State {
     held: bool,
     // of jobs with a slot
     patience: Duration,
+    // the first that nobody had drawn at the last look, and since when that is known: its offer, and its place there
+    first: Option<(u32, u32)>,
+    since: Instant,
     // when was asked last whether anybody is idle
     looked: Option<Instant>,
 }
@@ -75,6 +79,8 @@ struct Offer {
 pub(super) struct Terms {
     /// Within this surplus was to start.
     pub(super) window: Duration,
+    /// Within this another one of them starts.
+    pub(super) gap: Duration,
     /// Jobs with slots are late at all: another worker could start them.
     pub(super) with_slots: bool,
 }
@@ -92,8 +98,8 @@ pub(super) enum Late {
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct TakenBack {
     pub(super) handles: Vec<u32>,
-    /// Some of them had slots: nobody draws. So many of their offer were drawn.
-    pub(super) silent_after: Option<u32>,
+    /// Some of them had slots: nobody draws.
+    pub(super) is_silent: bool,
 }
 
 impl Offers {
@@ -108,7 +114,9 @@ impl Offers {
                 evicted: Vec::new(),
                 renewed: None,
                 held: false,
-                patience: PATIENCE_WITH_SLOT,
+                patience: PATIENCE,
+                first: None,
+                since: Instant::now(),
                 looked: None,
             }),
         }
@@ -147,11 +155,15 @@ impl Offers {
         let offered = count.min(Words::MOST);
         state.evicted.extend(batch.base + offered..batch.base + count);
         self.words.offer(number, offered);
+        let since = Instant::now();
+        if state.offers.is_empty() {
+            (state.first, state.since) = (Some((number, 0)), since);
+        }
         state.offers.push_back(Offer {
             number,
             base: batch.base,
             slots: free.min(count),
-            since: Instant::now(),
+            since,
         });
     }
 
@@ -190,18 +202,18 @@ impl Offers {
 
     /// When to look after what is not drawn.
     pub(super) fn next_look(&self, terms: Terms) -> Option<Instant> {
+        self.look_after(terms, Instant::now())
+    }
+
+    fn look_after(&self, terms: Terms, now: Instant) -> Option<Instant> {
         let mut state = self.state();
         state.forget_drawn(&self.words);
         if state.held {
             // nobody tells when that is over
-            return state.is_waiting(&self.words).then(|| Instant::now() + LOOK);
+            return state.is_waiting(&self.words).then(|| now + LOOK);
         }
-        let (words, patience) = (&self.words, state.patience);
-        let late = state
-            .offers
-            .iter()
-            .filter_map(|offer| offer.late_at(words, terms, patience));
-        let late = late.min()?;
+        state.see_progress(&self.words, now);
+        let late = state.late_at(&self.words, terms)?;
         Some(match state.looked {
             Some(looked) => late.max(looked + LOOK),
             None => late,
@@ -210,7 +222,7 @@ impl Offers {
 
     /// What is late now, if anything is.
     pub(super) fn late(&self, terms: Terms, now: Instant) -> Option<Late> {
-        let look = self.next_look(terms)?;
+        let look = self.look_after(terms, now)?;
         if look > now {
             return None;
         }
@@ -231,13 +243,14 @@ impl Offers {
         self.state().take_back(&self.words, all)
     }
 
-    /// The same of what somebody else could start: all, if what had slots is late.
-    pub(super) fn give_up(&self, terms: Terms, now: Instant) -> TakenBack {
+    /// The same of what somebody else could start: all, if what had slots is late. The worker holds `held` jobs, with those that nobody has drawn.
+    pub(super) fn give_up(&self, terms: Terms, now: Instant, held: u32) -> TakenBack {
         let mut state = self.state();
-        let is_silent = |offer: &Offer| offer.has_slotted(&self.words) && offer.since + state.patience <= now;
-        let all = terms.with_slots && state.offers.iter().any(is_silent);
+        let runs_some = held > state.undrawn(&self.words);
+        let slotted = state.slotted_late_at(&self.words);
+        let all = terms.with_slots && slotted.is_some_and(|late| late <= now);
         let taken = state.take_back(&self.words, all);
-        if taken.silent_after.is_some() {
+        if taken.is_silent && !runs_some {
             state.patience = (state.patience * 2).min(MOST_PATIENCE);
         }
         taken
@@ -260,7 +273,8 @@ impl Offers {
         let mut state = self.state();
         state.held = held;
         if !held {
-            state.looked = Some(Instant::now());
+            state.since = Instant::now();
+            state.looked = Some(state.since);
         }
     }
 }
@@ -279,13 +293,6 @@ impl Offer {
     fn has_surplus(&self, words: &Words) -> bool {
         let (next, end) = words.read(self.number);
         next.max(self.slots) < end
-    }
-
-    fn late_at(&self, words: &Words, terms: Terms, patience: Duration) -> Option<Instant> {
-        let with_slots = (terms.with_slots && self.has_slotted(words)).then_some(patience);
-        let surplus = self.has_surplus(words).then_some(terms.window + PATIENCE);
-        let time = with_slots.into_iter().chain(surplus).min()?;
-        Some(self.since + time)
     }
 
     /// Takes back what is not drawn from this offset on. Gives the handles.
@@ -312,6 +319,42 @@ impl State {
         self.offers.iter().any(|offer| offer.is_waiting(words))
     }
 
+    fn undrawn(&self, words: &Words) -> u32 {
+        let count = |offer: &Offer| {
+            let (next, end) = words.read(offer.number);
+            end.saturating_sub(next)
+        };
+        self.offers.iter().map(count).sum()
+    }
+
+    /// Notes whether anything was drawn since the last look.
+    fn see_progress(&mut self, words: &Words, now: Instant) {
+        let first = self
+            .offers
+            .front()
+            .map(|offer| (offer.number, words.read(offer.number).0));
+        if first != self.first {
+            (self.first, self.since) = (first, now);
+        }
+    }
+
+    /// When something is late.
+    fn late_at(&self, words: &Words, terms: Terms) -> Option<Instant> {
+        let surplus = self.offers.iter().find(|offer| offer.has_surplus(words)).map(|offer| {
+            let by_pace = offer.since + terms.window;
+            by_pace.min(self.since + terms.gap) + PATIENCE
+        });
+        let slotted = terms.with_slots.then(|| self.slotted_late_at(words)).flatten();
+        surplus.into_iter().chain(slotted).min()
+    }
+
+    /// When jobs that have slots are late: as nobody draws, or as there are so many.
+    fn slotted_late_at(&self, words: &Words) -> Option<Instant> {
+        let slotted = self.offers.iter().find(|offer| offer.has_slotted(words))?;
+        let in_all = slotted.since + self.patience * SLOTTED;
+        Some(in_all.min(self.since + self.patience))
+    }
+
     /// Forgets offers of which all is drawn. An event loop that draws in time is given less time, little by little.
     fn forget_drawn(&mut self, words: &Words) {
         while let Some(first) = self.offers.front() {
@@ -319,7 +362,7 @@ impl State {
                 return;
             }
             self.offers.pop_front();
-            self.patience = (self.patience * 7 / 8).max(PATIENCE_WITH_SLOT);
+            self.patience = (self.patience / 2).max(PATIENCE);
             self.looked = None;
         }
     }
@@ -327,11 +370,8 @@ impl State {
     fn take_back(&mut self, words: &Words, all: bool) -> TakenBack {
         let mut taken = TakenBack::default();
         for offer in &self.offers {
-            let (drawn, _) = words.read(offer.number);
+            taken.is_silent |= all && offer.has_slotted(words);
             let handles = offer.take_back(words, if all { 0 } else { offer.slots });
-            if !handles.is_empty() && drawn < offer.slots && taken.silent_after.is_none() && all {
-                taken.silent_after = Some(drawn);
-            }
             taken.handles.extend(handles);
         }
         self.forget_drawn(words);

@@ -1,5 +1,9 @@
 //! How much to take. A worker asks for what it can start now; it asks for more only while its own recent handlers are so short that the
-//! surplus starts within a few milliseconds, and gets that only while no other worker waits for jobs (`lua/step/fetch.lua`).
+//! surplus starts within a few milliseconds.
+//!
+//! While another worker waits for jobs (`lua/step/fetch.lua`), a worker gets one job, whatever slots it has, and twice as many each time that whoever
+//! runs jobs is heard after it started those before: a handler that blocks its event loop keeps no job that others could start. Where nobody waits, it
+//! fills its slots, and does so for a while without asking.
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +18,12 @@ const SAMPLE_MS: f64 = 2.0;
 /// Surplus at most, jobs.
 const MOST: f64 = 2048.0;
 
+/// How long every worker is thought to be busy that was found to be.
+const ALL_BUSY: Duration = Duration::from_millis(20);
+
 /// How long what ended may wait for more to end. A step costs the server about as much as ten jobs in it do.
 pub(super) const SHARE: Duration = Duration::from_millis(8);
+const SHARE_MS: f64 = SHARE.as_millis() as f64;
 /// So many ends share a step cheaply enough: nobody waits for more of them.
 pub const ENDS_A_STEP: usize = 16;
 /// Ends that are worth waiting for.
@@ -34,10 +42,10 @@ pub(super) struct Prefetch {
     busy: Duration,
     // how long a step takes there and back, when nothing holds it up
     way_ms: f64,
-    // jobs to take at once: fewer once they were taken back because nobody drew them
+    // jobs to take at once where another worker may be idle
     reach: u32,
-    // ended since then, or since that grew
-    in_reach: u64,
+    // when none was, as far as is known
+    all_busy: Option<Instant>,
 }
 
 impl Default for Prefetch {
@@ -49,8 +57,8 @@ impl Default for Prefetch {
             jobs: 0,
             busy: Duration::ZERO,
             way_ms: 0.0,
-            reach: u32::MAX,
-            in_reach: 0,
+            reach: 1,
+            all_busy: None,
         }
     }
 }
@@ -78,10 +86,6 @@ impl Prefetch {
         self.busy += at.saturating_duration_since(self.since);
         self.since = self.since.max(at);
         self.jobs += jobs;
-        self.in_reach += jobs;
-        if self.in_reach >= SEEN_BEFORE_SURPLUS {
-            (self.reach, self.in_reach) = (self.reach.saturating_mul(2), 0);
-        }
         let is_first = self.seen == 0;
         self.seen += jobs;
         let busy_ms = self.busy.as_secs_f64() * 1000.0;
@@ -105,23 +109,45 @@ impl Prefetch {
             since: self.since,
             way_ms: self.way_ms,
             reach: self.reach,
+            all_busy: self.all_busy,
             ..Self::default()
         };
     }
 
-    /// Jobs were taken back that had slots, and that nobody drew; as many as this were drawn.
-    pub(super) fn was_silent(&mut self, drawn: u32) {
-        (self.reach, self.in_reach) = (drawn.max(1), 0);
+    /// The worker comes to wait.
+    pub(super) fn rests(&mut self) {
+        if self.all_busy.is_none_or(|at| at.elapsed() >= ALL_BUSY) {
+            self.reach = 1;
+        }
     }
 
-    /// Jobs to take, now and as surplus, with `held` jobs out and `concurrency` slots.
-    pub(super) fn ask(&self, held: u32, concurrency: u32) -> (u32, u32) {
-        let want = concurrency.saturating_sub(held).min(self.reach);
+    /// Nobody starts what it has.
+    pub(super) fn is_silent(&mut self) {
+        (self.reach, self.all_busy) = (1, None);
+    }
+
+    /// A step took more than it would have while another worker was idle.
+    pub(super) fn found_all_busy(&mut self, at: Instant) {
+        (self.reach, self.all_busy) = (u32::MAX, Some(at));
+    }
+
+    /// Whoever runs jobs has started what was taken, and is heard.
+    pub(super) fn is_heard(&mut self) {
+        self.reach = self.reach.saturating_mul(2);
+    }
+
+    /// Jobs to take at once where another worker may be idle.
+    pub(super) fn reach(&self) -> u32 {
+        self.reach
+    }
+
+    /// Jobs to take in advance, with `held` jobs out and `concurrency` slots.
+    pub(super) fn ahead(&self, held: u32, concurrency: u32) -> u32 {
         if self.seen < SEEN_BEFORE_SURPLUS {
-            return (want, 0);
+            return 0;
         }
         let most = f64::from(concurrency) + self.surplus();
-        (want, (most as u32).saturating_sub(held.max(concurrency)))
+        (most as u32).saturating_sub(held.max(concurrency))
     }
 
     /// While ends wait for others, no slot is idle: twice as much as ends in that time, but no more than that is good for.
@@ -138,7 +164,7 @@ impl Prefetch {
 
     /// Ends in the time for which those that ended may wait.
     fn expected(&self) -> f64 {
-        self.per_ms * SHARE.as_secs_f64() * 1000.0
+        self.per_ms * SHARE_MS
     }
 
     /// Whether more may be expected to end soon that could share a step with these.
@@ -150,13 +176,15 @@ impl Prefetch {
         self.expected() >= LEAST_EXPECTED && self.per_ms < FAST
     }
 
+    /// Within this a job of the surplus starts again, by the pace of late: jobs that started together may end together.
+    pub(super) fn gap(&self, concurrency: u32) -> Duration {
+        let handler_ms = f64::from(concurrency) / self.per_ms.max(f64::MIN_POSITIVE);
+        Duration::from_secs_f64(handler_ms.min(MOST) / 1000.0).min(self.window())
+    }
+
     /// Within this surplus starts, by the pace of late.
     pub(super) fn window(&self) -> Duration {
-        let shared_ms = if self.is_worth_sharing() {
-            2.0 * SHARE.as_secs_f64() * 1000.0
-        } else {
-            0.0
-        };
+        let shared_ms = if self.is_worth_sharing() { 2.0 * SHARE_MS } else { 0.0 };
         let ms = self.way_ms.clamp(WINDOW_MS, LONGEST_WAY_MS).max(shared_ms);
         Duration::from_secs_f64(ms / 1000.0)
     }
@@ -167,11 +195,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_worker_takes_its_free_slots_only() {
+    fn a_new_worker_takes_nothing_in_advance() {
         let mut prefetch = Prefetch::default();
-        assert_eq!(prefetch.ask(0, 10), (10, 0));
+        assert_eq!(prefetch.ahead(0, 10), 0);
         prefetch.ended(49, Instant::now());
-        assert_eq!(prefetch.ask(4, 10), (6, 0));
+        assert_eq!(prefetch.ahead(4, 10), 0);
+    }
+
+    #[test]
+    fn a_worker_reaches_farther_each_time_that_it_is_heard() {
+        let mut prefetch = Prefetch::default();
+        assert_eq!(prefetch.reach(), 1);
+        prefetch.is_heard();
+        prefetch.is_heard();
+        assert_eq!(prefetch.reach(), 4);
+        prefetch.forget();
+        assert_eq!(prefetch.reach(), 4);
+        prefetch.rests();
+        assert_eq!(prefetch.reach(), 1);
+    }
+
+    #[test]
+    fn a_worker_that_found_all_busy_fills_its_slots_for_a_while() {
+        let mut prefetch = Prefetch::default();
+        let now = Instant::now();
+        prefetch.found_all_busy(now + ALL_BUSY);
+        prefetch.rests();
+        assert_eq!(prefetch.reach(), u32::MAX);
+        prefetch.is_silent();
+        assert_eq!(prefetch.reach(), 1);
+        prefetch.found_all_busy(now - ALL_BUSY);
+        prefetch.rests();
+        assert_eq!(prefetch.reach(), 1);
     }
 
     #[test]
@@ -182,10 +237,10 @@ mod tests {
             since: Instant::now(),
             ..Prefetch::default()
         };
-        assert_eq!(prefetch.ask(0, 10), (10, 500));
-        assert_eq!(prefetch.ask(300, 10), (0, 210));
+        assert_eq!(prefetch.ahead(0, 10), 500);
+        assert_eq!(prefetch.ahead(300, 10), 210);
         prefetch.forget();
-        assert_eq!(prefetch.ask(0, 10), (10, 0));
+        assert_eq!(prefetch.ahead(0, 10), 0);
     }
 
     #[test]
@@ -195,7 +250,7 @@ mod tests {
             per_ms: 1.0,
             ..Prefetch::default()
         };
-        let surplus = |prefetch: &Prefetch| prefetch.ask(0, 10).1;
+        let surplus = |prefetch: &Prefetch| prefetch.ahead(0, 10);
         let near = surplus(&prefetch);
         prefetch.stepped(Duration::from_millis(2));
         assert_eq!(surplus(&prefetch), near);
@@ -219,13 +274,13 @@ mod tests {
         // a first job that was slow
         prefetch.since -= Duration::from_millis(1000);
         prefetch.ended(60, Instant::now());
-        assert_eq!(prefetch.ask(0, 10), (10, 0));
+        assert_eq!(prefetch.ahead(0, 10), 0);
         for _ in 0..100 {
             prefetch.delivered_to_idle();
             prefetch.since -= Duration::from_millis(1);
             prefetch.ended(100, Instant::now());
         }
-        let (_, surplus) = prefetch.ask(0, 10);
+        let surplus = prefetch.ahead(0, 10);
         assert!(surplus > 300, "{surplus}");
     }
 
@@ -255,7 +310,7 @@ mod tests {
             since: Instant::now(),
             ..Prefetch::default()
         };
-        assert_eq!(prefetch.ask(0, 10), (10, 0));
+        assert_eq!(prefetch.ahead(0, 10), 0);
     }
 
     #[test]
@@ -268,7 +323,7 @@ mod tests {
             prefetch.ended(100, now + Duration::from_millis(1));
             now += Duration::from_millis(10);
         }
-        let (_, surplus) = prefetch.ask(0, 10);
+        let surplus = prefetch.ahead(0, 10);
         assert!(surplus > 300, "{surplus}");
     }
 }

@@ -17,6 +17,7 @@ use super::{
     options::{Defaults, WorkerOptions},
     outcomes::Outcomes,
     prefetch::ENDS_A_STEP,
+    room::Room,
     standing::Standing,
     step_request::{step_args, Behind, StepRequest},
 };
@@ -110,7 +111,7 @@ impl ShortWay {
         &self,
         standing: &mut Standing,
         answer: &Answer,
-        want: i64,
+        room: Room,
         flush: Flush,
     ) -> Result<(SentStep, Vec<u8>), Flush> {
         // ends that the loop has still to hear of are none of these
@@ -126,15 +127,16 @@ impl ShortWay {
         standing.offset.stepped(answer.now_ms);
         let now = Instant::now();
         standing.has_fetched(
-            want,
+            room,
             Found {
                 taken: answer.taken,
                 due_ms: answer.due_ms,
                 now_ms: answer.now_ms,
                 carried_out: now,
+                is_left: answer.is_left,
             },
         );
-        standing.is_drained(want, true);
+        standing.is_drained(room.want, true);
         let flush = Flush {
             now_ms: standing.offset.date(flush.now_ms),
             ..flush
@@ -156,21 +158,22 @@ impl ShortWay {
         let answer = Answer::read(std::mem::replace(reply, Value::Nil), &mut standing.in_flight).ok()?;
         standing.offset.measure(answer.server_us, step.request.sent_us);
         standing.offset.stepped(answer.now_ms);
-        let want = step.request.want;
+        let room = step.request.room;
         standing.has_fetched(
-            want,
+            room,
             Found {
                 taken: 0,
                 due_ms: answer.due_ms,
                 now_ms: answer.now_ms,
                 carried_out: Instant::now(),
+                is_left: answer.is_left,
             },
         );
         standing.flushed = step.outcomes.flushed.unwrap_or(standing.flushed);
         Some(Told::Recorded {
             flushed: step.outcomes.flushed,
             finished_on: step.outcomes.now_ms,
-            drained: standing.is_drained(want, false),
+            drained: standing.is_drained(room.want, false),
         })
     }
 

@@ -9,6 +9,7 @@ use super::{
     in_flight::InFlight,
     options::WorkerOptions,
     prefetch::Prefetch,
+    room::Room,
     step_request::{Behind, StepRequest},
 };
 
@@ -26,6 +27,8 @@ pub(super) struct Standing {
     pub(super) offset: Offset,
     /// The last fetch found less than it wanted: the marker tells when there is more.
     pub(super) has_room: bool,
+    /// It found what it wanted, and more could start here: once whoever runs jobs is heard.
+    pub(super) reaches: bool,
     pub(super) drained: bool,
     /// A step behind a wait was over, and passed on what had woken it.
     pub(super) passed_on: bool,
@@ -39,50 +42,62 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// Jobs to take now, and as surplus, `coming` jobs being about to be held.
-    pub(super) fn room(&self, coming: u32, options: &WorkerOptions) -> (i64, i64) {
+    /// Jobs to take, `coming` jobs being about to be held.
+    pub(super) fn room(&self, coming: u32, options: &WorkerOptions) -> Room {
         let held = self.in_flight.jobs() + coming;
-        let (want, surplus) = self.prefetch.ask(held, options.concurrency);
-        match i64::from(want) {
-            want if want > MOST_WANTED => (MOST_WANTED, 0),
+        let free = i64::from(options.concurrency.saturating_sub(held));
+        let want = free.min(i64::from(self.prefetch.reach())).min(MOST_WANTED);
+        let ahead = i64::from(self.prefetch.ahead(held, options.concurrency));
+        let surplus = match options.max_stalled_count {
             // whatever is lost with this worker fails
-            want if options.max_stalled_count == 0 => (want, 0),
-            want => (want, i64::from(surplus)),
+            0 => 0,
+            _ => (free - want + ahead).min(MOST_WANTED.max(ahead)),
+        };
+        Room {
+            want,
+            surplus,
+            has_more: want < free,
         }
     }
 
     /// What the next step asks for. `looks_for_due`: it does not matter how lately that was done.
-    pub(super) fn ask(&mut self, now_ms: u64, room: (i64, i64), looks_for_due: bool) -> StepRequest {
+    pub(super) fn ask(&mut self, now_ms: u64, room: Room, looks_for_due: bool) -> StepRequest {
         self.step_number += 1;
         let leaves_due = self.due.is_left(Instant::now()) && !looks_for_due;
         let mut request = StepRequest::new(self.step_number, now_ms as i64, room, leaves_due);
         request.hears = std::mem::take(&mut self.passed_on);
         self.was_woken |= self.has_room;
-        request.asks_due = room.0 >= 0 && (std::mem::take(&mut self.was_woken) || self.due.next().is_some());
+        let may_wait = std::mem::take(&mut self.was_woken) || self.due.next().is_some() || room.has_more;
+        request.asks_due = room.want >= 0 && may_wait;
         request
     }
 
     /// The same of a step that takes place as soon as it comes.
-    pub(super) fn ask_at_once(&mut self, room: (i64, i64)) -> StepRequest {
+    pub(super) fn ask_at_once(&mut self, room: Room) -> StepRequest {
         self.step_number += 1;
         let leaves_due = self.due.is_left(Instant::now());
         StepRequest::new(self.step_number, CARRIED_OUT, room, leaves_due)
     }
 
     /// The same of a step behind a wait.
-    pub(super) fn ask_behind_wait(&mut self, room: (i64, i64)) -> (Behind, StepRequest) {
+    pub(super) fn ask_behind_wait(&mut self, room: Room) -> (Behind, StepRequest) {
         self.wait_number += 1;
         let request = StepRequest::behind_wait(self.wait_number, CARRIED_OUT, room);
         let behind = Behind {
             number: self.wait_number,
-            want: request.want,
+            room,
         };
         (behind, request)
     }
 
-    /// A step that wanted so many jobs found this much.
-    pub(super) fn has_fetched(&mut self, want: i64, found: Found) {
-        self.has_room = want > 0 && found.taken < want;
+    /// A step that had this room found this much.
+    pub(super) fn has_fetched(&mut self, room: Room, found: Found) {
+        let is_part = room.has_more && found.taken >= room.want;
+        self.has_room = room.want > 0 && (found.taken < room.want || (is_part && !found.is_left));
+        self.reaches = is_part && found.is_left;
+        if found.taken > room.want.max(0) {
+            self.prefetch.found_all_busy(found.carried_out);
+        }
         if self.has_room {
             self.due.has_room(found);
         } else {

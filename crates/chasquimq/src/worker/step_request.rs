@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{options::WorkerOptions, outcomes::Outcomes};
+use super::{options::WorkerOptions, outcomes::Outcomes, room::Room};
 use crate::{
     clock::{system_now_us, Moment},
     job::msgpack::Packer,
@@ -26,7 +26,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(1);
 pub(super) struct Behind {
     pub(super) number: i64,
     /// Jobs it asks for.
-    pub(super) want: i64,
+    pub(super) room: Room,
 }
 
 /// What a step asks for.
@@ -36,8 +36,7 @@ pub(super) struct StepRequest {
     pub(super) number: i64,
     // of the caller's clock
     now_ms: i64,
-    pub(super) want: i64,
-    surplus: i64,
+    pub(super) room: Room,
     leaves_due: bool,
     /// What its worker passed on is heard of by this, if it finds nothing.
     pub(super) hears: bool,
@@ -49,14 +48,13 @@ pub(super) struct StepRequest {
 }
 
 impl StepRequest {
-    /// Room for jobs to take now, and as surplus; -1 = for none at all. `leaves_due`: delayed jobs stay where they are.
-    pub(super) fn new(number: i64, now_ms: i64, (want, surplus): (i64, i64), leaves_due: bool) -> Self {
+    /// `leaves_due`: delayed jobs stay where they are.
+    pub(super) fn new(number: i64, now_ms: i64, room: Room, leaves_due: bool) -> Self {
         Self {
             slot: OWN,
             number,
             now_ms,
-            want,
-            surplus,
+            room,
             leaves_due,
             hears: false,
             asks_due: true,
@@ -66,7 +64,7 @@ impl StepRequest {
     }
 
     /// The same behind a wait.
-    pub(super) fn behind_wait(number: i64, now_ms: i64, room: (i64, i64)) -> Self {
+    pub(super) fn behind_wait(number: i64, now_ms: i64, room: Room) -> Self {
         Self {
             slot: BEHIND_WAIT,
             ..Self::new(number, now_ms, room, false)
@@ -86,8 +84,8 @@ impl StepRequest {
             .int(self.number)
             .int(options.lock_duration.as_millis() as i64)
             .str(&options.name)
-            .int(self.want)
-            .int(self.surplus)
+            .int(self.room.want)
+            .int(self.room.surplus)
             .int(MAX_BYTES)
             .int(offset_us)
             .int(limiter.map_or(0, |limiter| limiter.max as i64))

@@ -38,7 +38,7 @@ pub(super) fn read_end(end: End, standing: &mut Standing) -> (Woken, Option<Behi
     let behind = |request: &StepRequest| {
         Some(Behind {
             number: request.number,
-            want: request.want,
+            room: request.room,
         })
     };
     match end {

@@ -39,6 +39,15 @@ fn blocked(world: &World, concurrency: u32) -> (Worker, mpsc::UnboundedReceiver<
     (worker, batches)
 }
 
+/// The only worker waits for jobs: whoever does takes a marker.
+async fn until_it_waits(world: &mut World) {
+    let key = world.keys.key("wake");
+    world.server::<i64>(&["ZADD", &key, "0", "0"]);
+    while world.command("EXISTS", "wake") == redis::Value::Int(1) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_workers_share_one_addition_of_slow_jobs() {
     let world = World::new();
@@ -153,10 +162,17 @@ async fn surplus_that_does_not_start_goes_to_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_nobody_draws_goes_to_a_worker_that_is_idle() {
-    let world = World::new();
+    let mut world = World::new();
     let (blocked, mut batches) = blocked(&world, 5);
-    world.add_plain(3).await;
+    until_it_waits(&mut world).await;
+    world.add_plain(4).await;
+    let first = batches.recv().await.expect("jobs");
+    assert_eq!(first.jobs.len(), 1, "others may be idle");
+    assert!(blocked.draw(first.offer));
+    blocked.heard();
+    // nobody was
     let batch = batches.recv().await.expect("jobs");
+    assert_eq!(batch.jobs.len(), 3);
     assert!(blocked.draw(batch.offer));
     let idle = world.worker(WorkerOptions::default(), |_| async { End::DONE });
     world.completed(2).await;
@@ -173,14 +189,14 @@ async fn what_nobody_draws_goes_to_a_worker_that_is_idle() {
             break next;
         }
     };
-    let completed = [batch.base, next.base].map(|handle| Completed { handle, result: None });
+    let completed = [first.base, batch.base, next.base].map(|handle| Completed { handle, result: None });
     blocked.finish(Flush {
         number: 1,
         now_ms: system_now_ms(),
         completed: completed.to_vec(),
         ..Flush::default()
     });
-    world.completed(5).await;
+    world.completed(6).await;
     blocked.close(false).await;
     world.end();
 }
@@ -189,19 +205,16 @@ async fn what_nobody_draws_goes_to_a_worker_that_is_idle() {
 async fn what_nobody_draws_stays_while_no_other_worker_is_idle() {
     let mut world = World::new();
     let (blocked, mut batches) = blocked(&world, 2);
-    let key = world.keys.key("wake");
-    // it waits: whoever does takes a marker
-    world.server::<i64>(&["ZADD", &key, "0", "0"]);
-    while world.command("EXISTS", "wake") == redis::Value::Int(1) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until_it_waits(&mut world).await;
     world.add_plain(2).await;
-    let batch = batches.recv().await.expect("jobs");
+    let first = batches.recv().await.expect("jobs");
+    blocked.heard();
+    let second = batches.recv().await.expect("jobs");
     // it looks whether anybody takes another one
     while world.command("EXISTS", "wake") == redis::Value::Int(0) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(world.counts().await.active, 2);
-    assert!(blocked.draw(batch.offer) && blocked.draw(batch.offer));
+    assert!(blocked.draw(first.offer) && blocked.draw(second.offer));
     blocked.close(true).await;
 }

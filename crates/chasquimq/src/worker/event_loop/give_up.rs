@@ -18,6 +18,7 @@ impl Loop {
     pub(super) fn terms(&self) -> Terms {
         Terms {
             window: self.standing.prefetch.window(),
+            gap: self.standing.prefetch.gap(self.options.concurrency),
             with_slots: self.among.is_alone(),
         }
     }
@@ -32,9 +33,13 @@ impl Loop {
         }
     }
 
-    /// Whoever runs jobs is heard again.
+    /// Whoever runs jobs is heard: it starts what it is given.
     pub(super) fn hear_life(&mut self) {
-        if std::mem::take(&mut self.silent) {
+        let reaches = std::mem::take(&mut self.standing.reaches);
+        if reaches {
+            self.standing.prefetch.is_heard();
+        }
+        if std::mem::take(&mut self.silent) || reaches {
             self.look_again |= self.fetching;
         }
     }
@@ -77,10 +82,11 @@ impl Loop {
         if !self.is_another_idle().await {
             return;
         }
-        let taken = self.offers.give_up(self.terms(), Instant::now());
-        if let Some(drawn) = taken.silent_after {
+        let held = self.standing.in_flight.jobs();
+        let taken = self.offers.give_up(self.terms(), Instant::now(), held);
+        if taken.is_silent {
             self.silent = true;
-            self.standing.prefetch.was_silent(drawn);
+            self.standing.prefetch.is_silent();
             // what is given back must not wake this worker
             let ends = self.waiter.leave_socket(&mut self.standing);
             self.wake_by_all(ends).await;
@@ -110,8 +116,12 @@ impl Loop {
     }
 
     async fn is_marker_taken(&self) -> Result<bool> {
+        let exists = redis::cmd("EXISTS").arg(self.keys.key("wake")).take();
+        // one that was left before serves as well
+        if self.connection.send(&exists).await? != Value::Int(0) {
+            return Ok(false);
+        }
         wake_next(&self.connection, &self.keys.base, "wake").await?;
-        let left = redis::cmd("EXISTS").arg(self.keys.key("wake")).take();
-        Ok(self.connection.send(&left).await? == Value::Int(0))
+        Ok(self.connection.send(&exists).await? == Value::Int(0))
     }
 }

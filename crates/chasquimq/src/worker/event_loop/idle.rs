@@ -21,6 +21,7 @@ use crate::{
         idle_wait::Pending,
         message::Message,
         outcomes::Outcomes,
+        room::Room,
         short_way::{SentStep, ShortWay},
         step_request::{Behind, StepRequest},
         wait_task::wake_next,
@@ -37,6 +38,9 @@ impl Loop {
     pub(super) async fn wait_if_idle(&mut self) {
         if !self.may_fetch() || self.look_again {
             return;
+        }
+        if self.standing.has_room {
+            self.standing.prefetch.rests();
         }
         if self.waiter.pending == Pending::Lent {
             return;
@@ -186,7 +190,7 @@ impl Loop {
 
     /// A wait ended, or what went along with an add.
     async fn wake(&mut self, woken: Woken, behind: Option<Behind>) {
-        let Behind { number, want } = behind.unwrap_or_default();
+        let Behind { number, room } = behind.unwrap_or_default();
         let absorbed = match woken {
             Woken::Marker(came) => {
                 if came && std::mem::take(&mut self.waiter.is_unread) {
@@ -198,9 +202,9 @@ impl Loop {
             Woken::Stepped(reply) => {
                 let read = self.whole(reply).await;
                 let read = read.and_then(|reply| Answer::read(reply, &mut self.standing.in_flight));
-                self.absorb_late(read, want).await
+                self.absorb_late(read, room).await
             }
-            Woken::Read(read) => self.absorb_late(*read, want).await,
+            Woken::Read(read) => self.absorb_late(*read, room).await,
             Woken::Lost => {
                 if !self.fetching {
                     // it may have been woken
@@ -222,9 +226,13 @@ impl Loop {
     }
 
     /// Learns what became of a step, by sending it again: what it took is taken in; if it never was carried out, it is now.
-    async fn send_again(&mut self, ask: impl FnOnce((i64, i64)) -> StepRequest) -> Result<()> {
+    async fn send_again(&mut self, ask: impl FnOnce(Room) -> StepRequest) -> Result<()> {
         // a caller's clock of its own has to be asked for first
-        let room = if self.clock.is_foreign() { (-1, 0) } else { self.room(0) };
+        let room = if self.clock.is_foreign() {
+            Room::NONE
+        } else {
+            self.room(0)
+        };
         self.look_again = self.fetching && self.clock.is_foreign();
         let request = ask(room);
         let reply = self.send_step(&request, &Outcomes::none(0)).await?;

@@ -21,7 +21,7 @@ use crate::{
         fetch::Answer,
         message::Message,
         outcomes::{Outcomes, Rejected},
-        standing::MOST_WANTED,
+        room::Room,
         step_request::StepRequest,
     },
 };
@@ -40,18 +40,18 @@ impl Loop {
             answer,
             Instant::now(),
             request.sent..=Moment::now(),
-            request.want,
+            request.room,
             outcomes,
         )
         .await
     }
 
     /// Takes in the answer to a step behind a wait. It is perhaps old by now: of a socket's it was read elsewhere.
-    pub(super) async fn absorb_late(&mut self, answer: Result<Answer>, want: i64) -> Result<()> {
+    pub(super) async fn absorb_late(&mut self, answer: Result<Answer>, room: Room) -> Result<()> {
         let answer = answer?;
         let carried_out = self.standing.offset.carried_out(answer.server_us);
         let moment = Moment::from(carried_out);
-        self.settle(answer, carried_out, moment..=moment, want, Outcomes::none(0))
+        self.settle(answer, carried_out, moment..=moment, room, Outcomes::none(0))
             .await
     }
 
@@ -61,7 +61,7 @@ impl Loop {
         answer: Answer,
         carried_out: Instant,
         moments: RangeInclusive<Moment>,
-        want: i64,
+        room: Room,
         mut outcomes: Outcomes,
     ) -> Result<()> {
         if answer.is_over() {
@@ -79,7 +79,7 @@ impl Loop {
         let rejected = outcomes.rejected(answer.rejected, &mut self.standing.in_flight)?;
         // what is held on to has its place still: the step took less (`lua/step/round_trip`)
         let kept = rejected.iter().filter(|refusal| refusal.is_held()).count();
-        let mut want = (want - kept as i64).max(want.min(0));
+        let mut room = room.without(kept);
         for error in answer.unreadable {
             self.report(error);
         }
@@ -96,18 +96,22 @@ impl Loop {
             self.limited_until = Some(carried_out + rest.min(self.options.maximum_rate_limit_delay));
             if !outcomes.limited.is_empty() {
                 // nothing was looked for
-                want = want.min(0);
+                room = Room {
+                    want: room.want.min(0),
+                    ..Room::FULL
+                };
             }
         }
         let is_cut = !answer.gated && jobs.as_ref().is_some_and(|batch| batch.text.len() >= CUT_TEXT);
         self.after_fetch(
-            want,
+            room,
             is_cut,
             Found {
                 taken,
                 due_ms: answer.due_ms,
                 now_ms,
                 carried_out,
+                is_left: answer.is_left,
             },
         );
         if answer.was_idle && taken > 0 {
@@ -116,11 +120,18 @@ impl Loop {
         // the step itself renewed the lease
         self.next_renewal = self.options.lock_renew_time.map(|time| carried_out + time / 2);
         let found_all = taken > 0 && limited_ms == 0;
-        let drained = self.standing.is_drained(want, found_all);
+        let drained = self.standing.is_drained(room.want, found_all);
+        let was_told = taken > 0 && jobs.is_none();
         if let Some(batch) = jobs.take_if(|_| !self.fetching) {
             self.return_jobs((batch.base..batch.base + batch.jobs.len() as u32).collect());
         }
         self.tell(jobs, drained, rejected, outcomes);
+        if was_told && self.standing.reaches {
+            match self.waiter.is_unread {
+                true => self.ask_for_life(),
+                false => self.hear_life(),
+            }
+        }
         if answer.gated {
             self.take_back(false);
         }
@@ -128,14 +139,14 @@ impl Loop {
     }
 
     /// `is_cut`: the step had as many bytes as one takes.
-    fn after_fetch(&mut self, want: i64, is_cut: bool, found: Found) {
-        if want < 0 {
+    fn after_fetch(&mut self, room: Room, is_cut: bool, found: Found) {
+        if room.want < 0 {
             return;
         }
-        self.look_again |= found.taken >= MOST_WANTED && self.room(0).0 > 0;
         // as surplus as well: the server works while these jobs run
-        self.look_again |= is_cut && self.room(0) > (0, 0);
-        self.standing.has_fetched(want, found);
+        let now = self.room(0);
+        self.look_again |= is_cut && now.want.max(now.surplus) > 0;
+        self.standing.has_fetched(room, found);
     }
 
     /// Tells what a step brought, and what is recorded: of a flush, when all of it is.
@@ -147,6 +158,7 @@ impl Loop {
             false => std::mem::take(&mut self.recorded),
         };
         self.standing.flushed = outcomes.flushed.unwrap_or(0).max(self.standing.flushed);
+        let jobs_here = jobs.is_some();
         let mut message = Message {
             jobs,
             flushed: outcomes.flushed.filter(|number| *number > 0),
@@ -154,6 +166,7 @@ impl Loop {
             failures,
             finished_on: outcomes.now_ms,
             drained,
+            asks_for_life: self.standing.reaches && jobs_here,
             ..Message::default()
         };
         if let Some(jobs) = &mut message.jobs {

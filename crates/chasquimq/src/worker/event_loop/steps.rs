@@ -23,6 +23,7 @@ use crate::{
         options::Defaults,
         outcomes::Outcomes,
         portion::{self, Held},
+        room::Room,
         step_request::{step_args, StepRequest},
     },
 };
@@ -78,7 +79,7 @@ impl Loop {
         while let Some(brought) = self.may_go_on(&reply) {
             let next = self.gather();
             let mut next_request = self.ask(&next, brought);
-            next_request.asks_due |= i64::from(brought) < request.want;
+            next_request.asks_due |= i64::from(brought) < request.room.want;
             let packed = self.pack(&next_request, &next);
             let command = STEP.by_name(&self.connection, &self.keys.base, &step_args(&packed, &next));
             let connection = self.connection.clone();
@@ -132,16 +133,20 @@ impl Loop {
         self.look_again = false;
         self.standing.prefetch.ended(outcomes.jobs, self.ended_at);
         // a job that follows on a slot is active after the one before it is told to have ended
-        let room = if outcomes.is_part { (-1, 0) } else { self.room(coming) };
+        let room = if outcomes.is_part {
+            Room::NONE
+        } else {
+            self.room(coming)
+        };
         self.standing.ask(outcomes.now_ms, room, self.clock.is_foreign())
     }
 
-    /// Jobs to take now, and as surplus, `coming` jobs being about to be held; -1 = none at all.
-    pub(super) fn room(&self, coming: u32) -> (i64, i64) {
+    /// Jobs to take, `coming` jobs being about to be held.
+    pub(super) fn room(&self, coming: u32) -> Room {
         match self.may_fetch() {
-            true if self.is_limited() => (0, 0),
+            true if self.is_limited() => Room::FULL,
             true => self.standing.room(coming, &self.options),
-            false => (-1, 0),
+            false => Room::NONE,
         }
     }
 

@@ -353,14 +353,14 @@ impl State {
         match &self.end {
             Some(End::Taken(behind, answer)) if self.usable => {
                 let Ok(answer) = &**answer else { return Err(flush) };
-                let (step, commands) = way.record(standing, answer, behind.want, flush)?;
+                let (step, commands) = way.record(standing, answer, behind.room, flush)?;
                 self.end = None;
                 self.send(&commands, UnderWay::Record(Box::new(step)), Instant::now() + GRACE);
                 Ok(None)
             }
             Some(End::TakenAlong(request, answer)) => {
                 let Ok(answer) = &**answer else { return Err(flush) };
-                let (step, command) = way.record(standing, answer, request.want, flush)?;
+                let (step, command) = way.record(standing, answer, request.room, flush)?;
                 self.end = None;
                 let number = step.request.number;
                 self.along = Some(Along::new(SentAlong::Record(Box::new(step))));

@@ -6,9 +6,11 @@ use super::*;
 use crate::worker::batch::BatchJob;
 
 const LOCK: Duration = Duration::from_secs(30);
-const WINDOW: Duration = Duration::from_millis(5);
+const WINDOW: Duration = Duration::from_millis(50);
+const GAP: Duration = Duration::from_millis(7);
 const TERMS: Terms = Terms {
     window: WINDOW,
+    gap: GAP,
     with_slots: true,
 };
 
@@ -44,10 +46,10 @@ fn draw(offers: &Offers, offer: u32, most: u32) -> u32 {
     (0..most).take_while(|_| offers.words().draw(offer)).count() as u32
 }
 
-fn taken(handles: impl IntoIterator<Item = u32>, silent_after: Option<u32>) -> TakenBack {
+fn taken(handles: impl IntoIterator<Item = u32>, is_silent: bool) -> TakenBack {
     TakenBack {
         handles: handles.into_iter().collect(),
-        silent_after,
+        is_silent,
     }
 }
 
@@ -57,7 +59,7 @@ fn what_is_drawn_is_not_taken_back() {
     let offer = hand_over(&offers, 10, 5, 5);
     assert!(offers.is_waiting());
     assert_eq!(draw(&offers, offer, 3), 3);
-    assert_eq!(offers.take_back(false), taken(13..15, None));
+    assert_eq!(offers.take_back(false), taken(13..15, false));
     assert_eq!(draw(&offers, offer, 1), 0);
     assert!(!offers.is_waiting());
 }
@@ -68,9 +70,9 @@ fn jobs_with_a_slot_stay_unless_all_are_wanted() {
     // one runs
     let first = hand_over(&offers, 0, 4, 5);
     hand_over(&offers, 4, 2, 7);
-    assert_eq!(offers.take_back(false), taken(2..6, None));
-    assert_eq!(offers.take_back(false), taken([], None));
-    assert_eq!(offers.take_back(true), taken(0..2, Some(0)));
+    assert_eq!(offers.take_back(false), taken(2..6, false));
+    assert_eq!(offers.take_back(false), taken([], false));
+    assert_eq!(offers.take_back(true), taken(0..2, true));
     assert_eq!(draw(&offers, first, 1), 0);
 }
 
@@ -80,7 +82,7 @@ fn more_slots_are_known_of_at_the_next_batch() {
     hand_over(&offers, 0, 2, 2);
     offers.set_concurrency(4);
     hand_over(&offers, 2, 2, 4);
-    assert_eq!(offers.take_back(false), taken([1], None));
+    assert_eq!(offers.take_back(false), taken([1], false));
 }
 
 #[test]
@@ -127,15 +129,37 @@ fn what_is_late_is_looked_after_and_surplus_goes_back_in_the_end() {
     let offer = hand_over(&offers, 0, 3, 3);
     let now = Instant::now();
     let look = offers.next_look(TERMS).expect("a time");
-    assert!(look <= now + PATIENCE_WITH_SLOT);
-    assert_eq!(offers.late(TERMS, look - PATIENCE), None);
+    assert!(look <= now + PATIENCE);
+    assert_eq!(offers.late(TERMS, look - Duration::from_micros(1)), None);
     assert_eq!(offers.late(TERMS, look), Some(Late::IfAnyIdle));
     // not again at once
     assert_eq!(offers.next_look(TERMS), Some(look + LOOK));
     assert_eq!(draw(&offers, offer, 1), 1);
     assert_eq!(offers.late(TERMS, now + WINDOW + LONGEST), Some(Late::Surplus));
-    assert_eq!(offers.take_back(false), taken([1, 2], None));
+    assert_eq!(offers.take_back(false), taken([1, 2], false));
     assert_eq!(offers.next_look(TERMS), None);
+}
+
+#[test]
+fn surplus_is_late_when_none_of_it_follows_and_when_it_takes_long_in_all() {
+    let offers = offers(1);
+    let offer = hand_over(&offers, 0, 9, 9);
+    let handed_over = Instant::now();
+    assert_eq!(draw(&offers, offer, 1), 1);
+    let drawn = handed_over + PATIENCE;
+    assert_eq!(offers.late(TERMS, drawn), None);
+    assert_eq!(offers.late(TERMS, drawn + GAP), None);
+    // one that follows is seen
+    assert_eq!(draw(&offers, offer, 1), 1);
+    assert_eq!(offers.late(TERMS, drawn + GAP + PATIENCE), None);
+    let none_follows = drawn + 2 * (GAP + PATIENCE);
+    assert!(none_follows < handed_over + WINDOW);
+    assert_eq!(offers.late(TERMS, none_follows), Some(Late::IfAnyIdle));
+    let short = Terms {
+        window: Duration::ZERO,
+        ..TERMS
+    };
+    assert!(offers.next_look(short).expect("a time") <= none_follows + LOOK);
 }
 
 #[test]
@@ -143,15 +167,51 @@ fn all_is_given_up_where_nobody_draws_and_surplus_where_it_is_late() {
     let offers = offers(2);
     let offer = hand_over(&offers, 0, 5, 5);
     assert_eq!(draw(&offers, offer, 1), 1);
-    let late = Instant::now() + PATIENCE_WITH_SLOT + LOOK;
-    assert_eq!(offers.give_up(TERMS, late), taken(1..5, Some(1)));
-    // it is given more time from now on
-    let offer = hand_over(&offers, 5, 2, 2);
-    assert!(offers.next_look(TERMS).expect("a time") >= late);
-    assert_eq!(draw(&offers, offer, 2), 2);
+    let late = offers.next_look(TERMS).expect("a time");
+    assert_eq!(offers.give_up(TERMS, late, 5), taken(1..5, true));
     let offer = hand_over(&offers, 7, 5, 5);
     assert_eq!(draw(&offers, offer, 2), 2);
-    assert_eq!(offers.give_up(TERMS, late), taken(9..12, None));
+    assert_eq!(offers.give_up(TERMS, late, 5), taken(9..12, false));
+}
+
+#[test]
+fn an_event_loop_that_is_late_without_a_job_that_runs_is_given_more_time() {
+    let offers = offers(2);
+    let patience = || {
+        hand_over(&offers, 0, 1, 1);
+        let late = offers.next_look(TERMS).expect("a time");
+        let patience = late - offers.state().since;
+        (late, patience)
+    };
+    let (late, at_first) = patience();
+    assert_eq!(at_first, PATIENCE);
+    // another one runs
+    assert_eq!(offers.give_up(TERMS, late, 2), taken([0], true));
+    let (late, still) = patience();
+    assert_eq!(still, PATIENCE);
+    assert_eq!(offers.give_up(TERMS, late, 1), taken([0], true));
+    let (late, more) = patience();
+    assert_eq!(more, 2 * PATIENCE);
+    assert_eq!(offers.give_up(TERMS, late, 1), taken([0], true));
+    // all is drawn in time
+    let offer = hand_over(&offers, 0, 1, 1);
+    assert_eq!(draw(&offers, offer, 1), 1);
+    let (_, less) = patience();
+    assert!(less < 4 * PATIENCE);
+}
+
+#[test]
+fn many_jobs_with_slots_have_their_time_in_all() {
+    let offers = offers(50);
+    let offer = hand_over(&offers, 0, 50, 50);
+    let handed_over = Instant::now();
+    let step = PATIENCE * 3 / 4;
+    for at in 1..=5 {
+        assert_eq!(draw(&offers, offer, 1), 1);
+        assert_eq!(offers.late(TERMS, handed_over + at * step), None);
+    }
+    assert_eq!(draw(&offers, offer, 1), 1);
+    assert_eq!(offers.late(TERMS, handed_over + 6 * step), Some(Late::IfAnyIdle));
 }
 
 #[test]
@@ -166,7 +226,7 @@ fn jobs_with_slots_are_not_late_where_nobody_else_could_start_them() {
     hand_over(&offers, 2, 1, 3);
     let late = Instant::now() + LOCK;
     assert!(offers.next_look(terms).is_some());
-    assert_eq!(offers.give_up(terms, late), taken([2], None));
+    assert_eq!(offers.give_up(terms, late, 3), taken([2], false));
     assert_eq!(draw(&offers, offer, 3), 2);
 }
 
@@ -174,7 +234,7 @@ fn jobs_with_slots_are_not_late_where_nobody_else_could_start_them() {
 fn nothing_is_late_while_it_is_held() {
     let offers = offers(1);
     hand_over(&offers, 0, 1, 1);
-    let late = Instant::now() + PATIENCE_WITH_SLOT;
+    let late = Instant::now() + PATIENCE;
     offers.hold(true);
     assert_eq!(offers.late(TERMS, late), None);
     // it is looked again

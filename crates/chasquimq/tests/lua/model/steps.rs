@@ -83,9 +83,12 @@ impl Drive {
         // the model knows no lease of what was let go
         self.queue.end_lease(&format!("{NOBODY}{owner}.{}", self.model.claim));
         self.accept(owner, &parts[0], &rejected);
-        let waiting = self.model.line().len();
+        let is_left = !self.model.work().is_empty() && !self.model.paused && self.model.places(1) > 0;
         let tail: Vec<String> = parts[2..5].iter().map(show_reply).collect();
-        self.same(&tail.join(" "), &format!("{due_ms} {} {waiting}", u8::from(gated)));
+        self.same(
+            &tail.join(" "),
+            &format!("{due_ms} {} {}", u8::from(gated), u8::from(is_left)),
+        );
         self.same(&(show_reply(&parts[7]) != "0").to_string(), &limited.to_string());
         self.told_due = u64::try_from(due_ms).ok();
         self.drop_finished();

@@ -285,7 +285,7 @@ fn a_failure_starts_the_parent_at_once() {
     // and keeps its place until it has failed
     assert_eq!(
         queue.step(Step::by("w").done_record("r", "").want(1)),
-        "[[[0 r -4 0]] [] -1 0 2]"
+        "[[[0 r -4 0]] [] -1 0 1]"
     );
     assert_eq!(
         queue.step(Step::by("w").done_record("r", "").want(2)),

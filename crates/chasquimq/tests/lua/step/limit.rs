@@ -25,7 +25,7 @@ fn all_workers_together_start_no_more_than_the_limit() {
     let left = queue.limited_ms(Step::by("v").limiter(4, HOUR).want(3));
     assert!((HOUR - 60_000..=HOUR + 1).contains(&left), "{left}");
     queue.key_is("state", "cursor=1-10 id=11 waiting=7 active=4 references=1");
-    assert_eq!(queue.step(Step::by("u").limiter(4, HOUR).want(1)), "[[] [] -1 1 7]");
+    assert_eq!(queue.step(Step::by("u").limiter(4, HOUR).want(1)), "[[] [] -1 1 1]");
     assert_eq!(started(&mut queue), 4);
 }
 

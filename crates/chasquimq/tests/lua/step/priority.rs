@@ -13,7 +13,7 @@ fn they_are_taken_when_the_line_is_empty_by_priority() {
     let reply = queue.step(Step::by("w").named("bob").want(3));
     assert_eq!(
         reply,
-        "[[] [0 x <[7 {} a 1]> '' 1 3 1 <7 {} a 1> 0 2 <[7 {} a 1 1]> '' 1] -1 0 0]"
+        "[[] [0 x <[7 {} a 1]> '' 1 3 1 <7 {} a 1> 0 2 <[7 {} a 1 1]> '' 1] -1 0 1]"
     );
     queue.keys_are(
         "active: 2=[1000 1 w bob] x=[1000 1 w bob]

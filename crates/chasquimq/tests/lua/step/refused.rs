@@ -41,7 +41,7 @@ fn nobody_holds_a_job_that_waits() {
         let keys = queue.show();
         assert_eq!(
             queue.step(ending),
-            "[[[1 0 -2 0] [1 1 -2 0] [1 2 -2 0] [0 x -2 0]] [] -1 0 4]"
+            "[[[1 0 -2 0] [1 1 -2 0] [1 2 -2 0] [0 x -2 0]] [] -1 0 1]"
         );
         queue.keys_are(&keys.replace("stalled:", "lease:w: set\nstalled:"));
         queue.events_are("");

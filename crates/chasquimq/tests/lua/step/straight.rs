@@ -602,7 +602,7 @@ fn a_frame_of_one_that_became_a_record_ends_as_one() {
     let mut queue = detached("progress", "1")();
     run_once!(queue, MOVE_ACTIVE, 1002, "1", "w:200.0", 0);
     let step = Step::by("w").named("bob").number(101).of_claim(200).at(1010);
-    assert_eq!(queue.step(step.done(1, 1, 0, 1)), "[[[1 0 -2 200]] [] -1 0 2]");
+    assert_eq!(queue.step(step.done(1, 1, 0, 1)), "[[[1 0 -2 200]] [] -1 0 1]");
 }
 
 #[test]

@@ -1,0 +1,31 @@
+//! What a step may take.
+
+/// Jobs that there is room for.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Room {
+    /// Jobs to start now; -1 = none at all is looked for.
+    pub(super) want: i64,
+    /// Jobs beyond those, where no worker waits for jobs: for the slots that are left, and in advance.
+    pub(super) surplus: i64,
+    /// Slots are left.
+    pub(super) has_more: bool,
+}
+
+impl Room {
+    /// Nothing is looked for.
+    pub(super) const NONE: Self = Self {
+        want: -1,
+        surplus: 0,
+        has_more: false,
+    };
+    /// What comes next is looked for, and nothing is taken.
+    pub(super) const FULL: Self = Self { want: 0, ..Self::NONE };
+
+    /// The same without places that are needed for something else.
+    pub(super) fn without(self, places: usize) -> Self {
+        Self {
+            want: (self.want - places as i64).max(self.want.min(0)),
+            ..self
+        }
+    }
+}
