@@ -21,6 +21,14 @@ impl Room {
     /// What comes next is looked for, and nothing is taken.
     pub(super) const FULL: Self = Self { want: 0, ..Self::NONE };
 
+    /// The same where nothing was to be taken.
+    pub(super) fn to_look(self) -> Self {
+        Self {
+            want: self.want.min(0),
+            ..Self::FULL
+        }
+    }
+
     /// The same without places that are needed for something else.
     pub(super) fn without(self, places: usize) -> Self {
         Self {

@@ -44,6 +44,15 @@ impl Loop {
         }
     }
 
+    /// Whoever runs jobs was told of some before this loop, and is heard by that, unless it did not get to tell.
+    pub(super) fn hear_who_was_told(&mut self) {
+        match self.waiter.is_unread {
+            true if self.standing.reaches => self.ask_for_life(),
+            true => {}
+            false => self.hear_life(),
+        }
+    }
+
     /// Takes back surplus, or all that nobody has drawn: it goes to the head of the waiting list, for whoever can start it.
     pub(super) fn take_back(&mut self, all: bool) {
         let taken = self.offers.take_back(all);

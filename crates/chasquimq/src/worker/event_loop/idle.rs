@@ -67,17 +67,7 @@ impl Loop {
         if steps && self.standing.offset.is_doubtful(Instant::now()) {
             self.measure_clock().await;
         }
-        // where something is due before the wait ends, this worker looks by its own clock: the server ends a wait late
-        let until_due = self
-            .standing
-            .due
-            .next()
-            .map(|due| due.saturating_duration_since(Instant::now()));
-        let time = match until_due {
-            // what it takes then leaves it no slot, and a marker would come in vain
-            Some(until_due) if self.options.concurrency == 1 => until_due.min(self.options.drain_delay),
-            _ => self.options.drain_delay,
-        };
+        let time = self.time_to_wait();
         if let Some(socket) = self.next_socket.take() {
             self.waiter.use_socket(Some(socket));
         }
@@ -99,6 +89,20 @@ impl Loop {
         let (behind, step) = self.step_behind_wait();
         self.waiter
             .wait_and_step(behind, step, lease, &mut self.standing, short_way);
+    }
+
+    fn time_to_wait(&self) -> Duration {
+        // where something is due before the wait ends, this worker looks by its own clock: the server ends a wait late
+        let until_due = self
+            .standing
+            .due
+            .next()
+            .map(|due| due.saturating_duration_since(Instant::now()));
+        match until_due {
+            // what it takes then leaves it no slot, and a marker would come in vain
+            Some(until_due) if self.options.concurrency == 1 => until_due.min(self.options.drain_delay),
+            _ => self.options.drain_delay,
+        }
     }
 
     fn step_behind_wait(&mut self) -> (Behind, Cmd) {

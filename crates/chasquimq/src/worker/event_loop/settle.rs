@@ -80,9 +80,7 @@ impl Loop {
         // what is held on to has its place still: the step took less (`lua/step/round_trip`)
         let kept = rejected.iter().filter(|refusal| refusal.is_held()).count();
         let mut room = room.without(kept);
-        for error in answer.unreadable {
-            self.report(error);
-        }
+        answer.unreadable.into_iter().for_each(|error| self.report(error));
         let mut jobs = answer.jobs;
         if let Some(batch) = &mut jobs {
             if let Err(error) = self.read_traces(batch).await {
@@ -95,25 +93,18 @@ impl Loop {
             let rest = Duration::from_micros(limited_ms * 1000 - answer.server_us as u64 % 1000);
             self.limited_until = Some(carried_out + rest.min(self.options.maximum_rate_limit_delay));
             if !outcomes.limited.is_empty() {
-                // nothing was looked for
-                room = Room {
-                    want: room.want.min(0),
-                    ..Room::FULL
-                };
+                room = room.to_look();
             }
         }
         let is_cut = !answer.gated && jobs.as_ref().is_some_and(|batch| batch.text.len() >= CUT_TEXT);
-        self.after_fetch(
-            room,
-            is_cut,
-            Found {
-                taken,
-                due_ms: answer.due_ms,
-                now_ms,
-                carried_out,
-                is_left: answer.is_left,
-            },
-        );
+        let found = Found {
+            taken,
+            due_ms: answer.due_ms,
+            now_ms,
+            carried_out,
+            is_left: answer.is_left,
+        };
+        self.after_fetch(room, is_cut, found);
         if answer.was_idle && taken > 0 {
             self.standing.prefetch.delivered_to_idle();
         }
@@ -126,11 +117,8 @@ impl Loop {
             self.return_jobs((batch.base..batch.base + batch.jobs.len() as u32).collect());
         }
         self.tell(jobs, drained, rejected, outcomes);
-        if was_told && self.standing.reaches {
-            match self.waiter.is_unread {
-                true => self.ask_for_life(),
-                false => self.hear_life(),
-            }
+        if was_told {
+            self.hear_who_was_told();
         }
         if answer.gated {
             self.take_back(false);
