@@ -493,6 +493,14 @@ export interface NativeFollowing {
   opts: string
 }
 
+/** Why a server is not who it should be. */
+export interface NativeIdentityRefusal {
+  /** For people. */
+  message: string
+  /** Node's code. */
+  code?: string
+}
+
 /** Everything about one job; JSON texts where BullMQ has values. */
 export interface NativeJob {
   /** Id. */
@@ -788,7 +796,7 @@ export interface NativeSurvey {
   schedulers: number
 }
 
-/** TLS, PEM texts. */
+/** TLS. Certificates and keys are PEM texts, what is offered are IANA's numbers. */
 export interface NativeTls {
   /** `false` accepts certificates that cannot be verified. */
   rejectUnauthorized?: boolean
@@ -798,8 +806,22 @@ export interface NativeTls {
   cert?: string
   /** Client key. */
   key?: string
+  /** Lists of revoked certificates. */
+  crl?: string
   /** Name to ask for and to find in the certificate; default the host. */
   servername?: string
+  /** Versions of the protocol; default all. */
+  versions?: Array<number>
+  /** Cipher suites; default all. */
+  cipherSuites?: Array<number>
+  /** Groups of the key exchange; default all. */
+  groups?: Array<number>
+  /** Signature schemes; default all. */
+  signatures?: Array<number>
+  /** ALPN, a list of bytes for each name. */
+  protocols?: Array<Array<number>>
+  /** Decides in place of the name in the certificate. */
+  checkIdentity?: (host: string, shown: Array<Buffer>) => NativeIdentityRefusal | undefined
 }
 
 /** A job of a tree. */
