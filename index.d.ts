@@ -89,11 +89,11 @@ export declare class NativeQueue {
   getCountsPerPriority(priorities: Array<number>): Promise<Array<number>>
   /** Number of delayed jobs due before then. */
   countDelayedBefore(due: number): Promise<number>
-  /** Adds rows to jobs' logs. Gives the number of rows behind each; -1: there is no such job. */
-  addLogs(ids: Array<string>, rows: Array<string>, keepLogs: Uint32Array): Promise<number[]>
+  /** Adds rows to jobs' logs. Gives the number of rows behind each, or why there is none. */
+  addLogs(ids: Array<string>, rows: Array<string>, keepLogs: Float64Array): Promise<Array<number | NativeError>>
   /** Rows of a job's log. */
   getLogs(id: string, start: number, end: number, asc: boolean): Promise<NativeLogs>
-  /** Deletes a job's log, or all but its newest rows. */
+  /** Deletes a job's log, all but its newest rows, or as many of its oldest. */
   clearLogs(id: string, keepLogs: number): Promise<void>
   /** Ends a job, or takes one manually, or both. */
   stepManually(step: NativeManualStep): Promise<NativeManualStepped>

@@ -4,7 +4,6 @@
  */
 import type { Difference } from './compare.js';
 import { tellsOfGhost } from './ghosts.js';
-import { keepsOddLogs, withoutRefusedLogs } from './logs.js';
 import { calls, planOf, queueOf, strategiesOf, throws } from './plans.js';
 import type { Observation, Program, Step } from './program.js';
 import { tellsOfStuck } from './stuck.js';
@@ -132,15 +131,6 @@ export const WANTED: readonly Wanted[] = [
       }
       if (field !== 'events' || typeof opts.delay !== 'string') return [theirs, ours];
       return [atOnce(theirs), atOnce(ours)];
-    },
-  },
-  {
-    id: 'job-option-numbers',
-    reason: 'a `keepLogs` below 0 is told by its name; BullMQ tells of a job that is missing',
-    without: ([theirs, ours], { path, job }, { program }) => {
-      const step = program.steps[Number(/^steps\.(\d+) job /.exec(path)?.[1] ?? -1)];
-      const name = step?.do === 'job' ? step.key : job;
-      return keepsOddLogs(name, program) ? withoutRefusedLogs([theirs, ours]) : [theirs, ours];
     },
   },
   {

@@ -63,16 +63,6 @@ describe('a handler that throws null', () => {
     ]);
   });
 
-  it('lets pass what each says of a log that was refused before, of such a job alone', () => {
-    const log: Action = { do: 'call', method: 'log', args: [''] };
-    const plan = { key: 'j1', opts: { keepLogs: -1 }, script: [[log, NULL]] };
-    const theirs = { ...active, runs: ['made 0; log Error: Missing key for job <id>. addLog'] };
-    const ours = { ...failed, runs: ['made 0; log RangeError: keepLogs must be a whole number of at least 0'] };
-    expect(left([plan], [seen({ j1: theirs }), seen({ j1: ours })])).toEqual([]);
-    const other = [{ ...plan, opts: {} }];
-    expect(left(other, [seen({ j1: theirs }), seen({ j1: ours })])).toContain('jobs.j1.runs');
-  });
-
   it('says nothing of a job that goes on in BullMQ', () => {
     const gone = job({ state: 'completed', events: more('completed') });
     expect(left(plans, [seen({ j1: gone }), seen({ j1: failed })])).toEqual(['jobs.j1.state', 'jobs.j1.events']);
