@@ -203,27 +203,27 @@ const withoutReturns = (events: string): string =>
   events.replace(/(\nactive prev="waiting")(?:\nwaiting prev="active"\nactive prev="waiting")+/g, '$1');
 
 /** A scheduler was upserted whose slot is taken by a job that was promoted: what that upsert answers, and what follows from it in its queue. */
-function tellsOfTwoStates(
-  [theirs, ours]: Sides,
-  { path, job }: About,
-  { program, bullmq, chasquimq }: Context,
-): boolean {
+function tellsOfTwoStates([theirs, ours]: Sides, { path, job }: About, { program }: Context): boolean {
   const promotes = (queue: number) => calls(program, queue, 'promoteJobs');
   const upserts = [...program.steps.entries()].flatMap(([index, step]) =>
-    step.do === 'schedule' && promotes(step.queue)
+    step.do === 'schedule' && 'pattern' in step.repeat && promotes(step.queue)
       ? [{ index, queue: step.queue, id: step.id, key: step.job.key }]
       : [],
   );
-  const refused = upserts.filter(({ index }) => {
-    const answer = chasquimq.steps[`${index} schedule`] ?? '';
-    return answer.includes('job ID already exists') && bullmq.steps[`${index} schedule`] !== answer;
+  // its scheduler was there when jobs were promoted
+  const late = upserts.filter(({ index, queue, id }) => {
+    const before = upserts.find((other) => other.id === id && other.queue === queue);
+    const promoted = program.steps.findLastIndex(
+      (step, at) => at < index && step.do === 'queue' && step.queue === queue && step.method === 'promoteJobs',
+    );
+    return before !== undefined && before.index < promoted;
   });
   const [, at, queue] = /^steps\.(\d+) |^queues\.(\d+)\./.exec(path) ?? [];
   const step: Step | undefined = at === undefined ? undefined : program.steps[Number(at)];
   const of = queue !== undefined ? Number(queue) : step && 'queue' in step ? step.queue : undefined;
   if (of !== undefined && upserts.some((upsert) => upsert.queue === of) && isEndedCountOnly(theirs, ours)) return true;
-  if (job !== undefined) return upserts.some(({ key, id }) => key === job && refused.some((other) => other.id === id));
-  return refused.some((other) => other.queue === of && (at === undefined || Number(at) >= other.index));
+  if (job !== undefined) return upserts.some(({ key, id }) => key === job && late.some((other) => other.id === id));
+  return late.some((other) => other.queue === of && (at === undefined || Number(at) >= other.index));
 }
 
 /** Counts that differ in how many jobs have ended. */
