@@ -89,11 +89,11 @@ export declare class NativeQueue {
   getCountsPerPriority(priorities: Array<number>): Promise<Array<number>>
   /** Number of delayed jobs due before then. */
   countDelayedBefore(due: number): Promise<number>
-  /** Adds rows to jobs' logs. Gives the number of rows behind each; -1: there is no such job. */
-  addLogs(ids: Array<string>, rows: Array<string>, keepLogs: Uint32Array): Promise<number[]>
+  /** Adds rows to jobs' logs. Gives the number of rows behind each, or why there is none. */
+  addLogs(ids: Array<string>, rows: Array<string>, keepLogs: Float64Array): Promise<Array<number | NativeError>>
   /** Rows of a job's log. */
   getLogs(id: string, start: number, end: number, asc: boolean): Promise<NativeLogs>
-  /** Deletes a job's log, or all but its newest rows. */
+  /** Deletes a job's log, all but its newest rows, or as many of its oldest. */
   clearLogs(id: string, keepLogs: number): Promise<void>
   /** Ends a job, or takes one manually, or both. */
   stepManually(step: NativeManualStep): Promise<NativeManualStepped>
@@ -493,6 +493,14 @@ export interface NativeFollowing {
   opts: string
 }
 
+/** Why a server is not who it should be. */
+export interface NativeIdentityRefusal {
+  /** For people. */
+  message: string
+  /** Node's code. */
+  code?: string
+}
+
 /** Everything about one job; JSON texts where BullMQ has values. */
 export interface NativeJob {
   /** Id. */
@@ -788,7 +796,7 @@ export interface NativeSurvey {
   schedulers: number
 }
 
-/** TLS, PEM texts. */
+/** TLS. Certificates and keys are PEM texts, what is offered are IANA's numbers. */
 export interface NativeTls {
   /** `false` accepts certificates that cannot be verified. */
   rejectUnauthorized?: boolean
@@ -798,8 +806,22 @@ export interface NativeTls {
   cert?: string
   /** Client key. */
   key?: string
+  /** Lists of revoked certificates. */
+  crl?: string
   /** Name to ask for and to find in the certificate; default the host. */
   servername?: string
+  /** Versions of the protocol; default all. */
+  versions?: Array<number>
+  /** Cipher suites; default all. */
+  cipherSuites?: Array<number>
+  /** Groups of the key exchange; default all. */
+  groups?: Array<number>
+  /** Signature schemes; default all. */
+  signatures?: Array<number>
+  /** ALPN, a list of bytes for each name. */
+  protocols?: Array<Array<number>>
+  /** Decides in place of the name in the certificate. */
+  checkIdentity?: (host: string, shown: Array<Buffer>) => NativeIdentityRefusal | undefined
 }
 
 /** A job of a tree. */

@@ -100,7 +100,7 @@ export function settle({ entries, faults, standstills, recorded, observed, kept,
   const jobs = new Map<string, JobAccount>();
   const wrong = nothingWrong();
   for (const entry of entries) enter(entry, jobs, wrong.said);
-  const keysOf = keysById(jobs);
+  const keysOf = keysById(jobs, kept);
   for (const end of recorded) jobOf(jobs, keyOfEnd(end, keysOf.get(end.id))).ends.push(end);
 
   const excuses = new Excuses(faults, standstills);

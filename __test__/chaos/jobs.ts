@@ -74,14 +74,22 @@ function see({ ids }: JobAccount, id: string, at: number): void {
   ids.set(id, Math.min(at, ids.get(id) ?? at));
 }
 
-/** A master that is gone may take a number along that its successor gives again: an id may be that of several jobs. */
-export function keysById(jobs: ReadonlyMap<string, JobAccount>): Map<string, string[]> {
+/**
+ * A master that is gone may take a number along that its successor gives again: an id may be that of several jobs. What is `kept` of them comes first:
+ * one whose producer was killed before it heard the id, and that never ran, is known by nothing else.
+ */
+export function keysById(
+  jobs: ReadonlyMap<string, JobAccount>,
+  kept: readonly { readonly id: string; readonly key: string }[],
+): Map<string, string[]> {
   const keys = new Map<string, string[]>();
-  for (const { key, ids } of jobs.values()) for (const id of ids.keys()) keys.set(id, [...(keys.get(id) ?? []), key]);
+  for (const { id, key } of kept) keys.set(id, [key]);
+  for (const { key, ids } of jobs.values())
+    for (const id of ids.keys()) keys.set(id, [...new Set([...(keys.get(id) ?? []), key])]);
   return keys;
 }
 
-/** The text of an end names the job, if it came to run. */
+/** The text of an end names the job, if it came to run. Otherwise it is of the one that is kept. */
 export function keyOfEnd({ text }: Recorded, keys: readonly string[] = []): string {
   return keys.find((key) => text.split(' ').at(-1) === key) ?? keys[0] ?? text;
 }

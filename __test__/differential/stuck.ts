@@ -2,7 +2,6 @@
  * Jobs whose handler threw null, or an error with a message of null: the try fails here, and in BullMQ the job stays active until it stalls. Up to that
  * run both must have seen the same of it, and what follows may differ only for that job, and for what counts jobs in its queue.
  */
-import { keepsOddLogs, withoutRefusedLogs } from './logs.js';
 import { planOf, queueOf, strategiesOf } from './plans.js';
 import type { Observation, Program, SeenJob } from './program.js';
 import { withoutDelays } from './times.js';
@@ -43,10 +42,7 @@ function isAlikeUntil(name: string, context: Context, what: readonly Thrown[]): 
   const [theirs, ours] = [context.bullmq.jobs[name], context.chasquimq.jobs[name]];
   if (!ours) return false;
   const runs = ({ runs }: SeenJob) => runs.slice(0, run + 1).join('\n');
-  const all: [string, string] = [runs(theirs), runs(ours)];
-  // what each says of a refused log is another row
-  const [theirRuns, ourRuns] = keepsOddLogs(name, context.program) ? withoutRefusedLogs(all) : all;
-  if (theirRuns !== ourRuns) return false;
+  if (runs(theirs) !== runs(ours)) return false;
   // how often a job is given back unstarted, because of a rate limit that another one sets, is a question of time
   if (isRateLimited(context.program)) return true;
   // one whose delay is a text starts at once in BullMQ, which is another row

@@ -4,7 +4,6 @@
  */
 import type { Difference } from './compare.js';
 import { tellsOfGhost } from './ghosts.js';
-import { keepsOddLogs, withoutRefusedLogs } from './logs.js';
 import { calls, planOf, queueOf, strategiesOf, throws } from './plans.js';
 import type { Observation, Program, Step } from './program.js';
 import { tellsOfStuck } from './stuck.js';
@@ -136,15 +135,6 @@ export const WANTED: readonly Wanted[] = [
   },
   {
     id: 'job-option-numbers',
-    reason: 'a `keepLogs` below 0 is told by its name; BullMQ tells of a job that is missing',
-    without: ([theirs, ours], { path, job }, { program }) => {
-      const step = program.steps[Number(/^steps\.(\d+) job /.exec(path)?.[1] ?? -1)];
-      const name = step?.do === 'job' ? step.key : job;
-      return keepsOddLogs(name, program) ? withoutRefusedLogs([theirs, ours]) : [theirs, ours];
-    },
-  },
-  {
-    id: 'job-option-numbers',
     reason: 'BullMQ keeps a job with a delay of 1e300 delayed, and says of it that its delay is 1',
     without: ([theirs, ours], { job, field }, { program }) => {
       if (!job || field !== 'delay') return [theirs, ours];
@@ -213,27 +203,27 @@ const withoutReturns = (events: string): string =>
   events.replace(/(\nactive prev="waiting")(?:\nwaiting prev="active"\nactive prev="waiting")+/g, '$1');
 
 /** A scheduler was upserted whose slot is taken by a job that was promoted: what that upsert answers, and what follows from it in its queue. */
-function tellsOfTwoStates(
-  [theirs, ours]: Sides,
-  { path, job }: About,
-  { program, bullmq, chasquimq }: Context,
-): boolean {
+function tellsOfTwoStates([theirs, ours]: Sides, { path, job }: About, { program }: Context): boolean {
   const promotes = (queue: number) => calls(program, queue, 'promoteJobs');
   const upserts = [...program.steps.entries()].flatMap(([index, step]) =>
-    step.do === 'schedule' && promotes(step.queue)
+    step.do === 'schedule' && 'pattern' in step.repeat && promotes(step.queue)
       ? [{ index, queue: step.queue, id: step.id, key: step.job.key }]
       : [],
   );
-  const refused = upserts.filter(({ index }) => {
-    const answer = chasquimq.steps[`${index} schedule`] ?? '';
-    return answer.includes('job ID already exists') && bullmq.steps[`${index} schedule`] !== answer;
+  // its scheduler was there when jobs were promoted
+  const late = upserts.filter(({ index, queue, id }) => {
+    const before = upserts.find((other) => other.id === id && other.queue === queue);
+    const promoted = program.steps.findLastIndex(
+      (step, at) => at < index && step.do === 'queue' && step.queue === queue && step.method === 'promoteJobs',
+    );
+    return before !== undefined && before.index < promoted;
   });
   const [, at, queue] = /^steps\.(\d+) |^queues\.(\d+)\./.exec(path) ?? [];
   const step: Step | undefined = at === undefined ? undefined : program.steps[Number(at)];
   const of = queue !== undefined ? Number(queue) : step && 'queue' in step ? step.queue : undefined;
   if (of !== undefined && upserts.some((upsert) => upsert.queue === of) && isEndedCountOnly(theirs, ours)) return true;
-  if (job !== undefined) return upserts.some(({ key, id }) => key === job && refused.some((other) => other.id === id));
-  return refused.some((other) => other.queue === of && (at === undefined || Number(at) >= other.index));
+  if (job !== undefined) return upserts.some(({ key, id }) => key === job && late.some((other) => other.id === id));
+  return late.some((other) => other.queue === of && (at === undefined || Number(at) >= other.index));
 }
 
 /** Counts that differ in how many jobs have ended. */

@@ -102,11 +102,20 @@ describe('connection.tls', () => {
     await expectRoundTrip(to(await front(named), { ca: authority.ca, servername: 'redis.example' }));
   });
 
+  it('asks a function about each server, in every class', async () => {
+    const named = await front(authority.sign('DNS:redis.example'));
+    const asked: string[] = [];
+    const checkServerIdentity = (host: string) => void asked.push(host);
+    await expectRoundTrip(to(named, { ca: authority.ca, checkServerIdentity }));
+    expect(asked).toEqual(named.agreements.map(() => '127.0.0.1'));
+    expect(asked.length).toBeGreaterThan(2);
+  });
+
   it('with a certificate of its own', async () => {
     const asking = await front(certificate, authority.ca);
     const own = authority.sign('DNS:client');
     await expectRoundTrip(to(asking, { ca: authority.ca, ...own }));
-    expect(new Set(asking.clientSubjects)).toEqual(new Set(['server']));
+    expect(new Set(asking.agreements.map(({ client }) => client))).toEqual(new Set(['server']));
   });
 
   it.each([

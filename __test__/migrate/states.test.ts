@@ -196,7 +196,7 @@ describe.each(MAJORS)('moving from $name', (major) => {
     await new Comparer(native, account).toHere('wait', 0, async () => {
       await native.adoptJobs('wait', 0, [source], false, Date.now());
       await native.updateData('other', '{"a":2}');
-      await native.addLogs(['other'], ['row'], new Uint32Array([0]));
+      await native.addLogs(['other'], ['row'], new Float64Array([0]));
     });
     expect([account.compared, account.wentOn]).toEqual([2, 0]);
     // a log is looked at where there was one

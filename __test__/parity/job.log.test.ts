@@ -99,6 +99,40 @@ describe.each(libraries)('$name: job.log', ({ lib }) => {
     expect([await job.log('one'), await job.log('two')]).toEqual([1, 2]);
   });
 
+  it.each([
+    [-1, -1, 'Missing key for job 1. addLog', ['b', 'c']],
+    [-2, -2, 'Missing lock for job 1. addLog', ['c']],
+    [-12, undefined, 'Unknown code -12 error for 1. addLog', []],
+  ])('with a keepLogs of %d is told an error, and drops the oldest', async (keepLogs, code, message, logs) => {
+    const queue = stage.queue();
+    const job = await queue.add('job', {}, { keepLogs });
+    for (const row of ['a', 'b']) await queue.addJobLog('1', row);
+    const error = await rejection(job.log('c'));
+    expect(error.message).toBe(message);
+    if (code !== undefined) expect(error).toMatchObject({ code });
+    expect(await queue.getJobLogs('1')).toEqual({ logs, count: logs.length });
+  });
+
+  it('with a keepLogs below 0 do so one by one', async () => {
+    const queue = stage.queue();
+    await queue.add('job', {});
+    for (const row of ['a', 'b', 'c']) await queue.addJobLog('1', row);
+    await Promise.all(['d', 'e'].map((row) => rejection(queue.addJobLog('1', row, -2))));
+    expect(await queue.getJobLogs('1')).toEqual({ logs: ['e'], count: 1 });
+  });
+
+  it.each([2.5, Infinity])('with a keepLogs of %d are stored, and the server refuses the number', async (keepLogs) => {
+    const queue = stage.queue();
+    const job = await queue.add('job', {});
+    const calls = [job.log('a'), queue.addJobLog('1', 'b', keepLogs).catch((error: Error) => error), job.log('c')];
+    const refused = {
+      name: 'ReplyError',
+      message: expect.stringContaining('ERR value is not an integer or out of range'),
+    };
+    expect(await Promise.all(calls)).toEqual([1, expect.objectContaining(refused), 3]);
+    expect(await queue.getJobLogs('1')).toEqual({ logs: ['a', 'b', 'c'], count: 3 });
+  });
+
   it('keeps rows of one job apart from those of another in the same bulk', async () => {
     const queue = stage.queue();
     const jobs = await queue.addBulk([1, 2].map(() => ({ name: 'job', data: {} })));
@@ -155,12 +189,28 @@ describe.each(libraries)('$name: job.clearLogs', ({ lib }) => {
     [0, []],
     [2, ['c', 'd']],
     [9, ['a', 'b', 'c', 'd']],
+    [-1, ['b', 'c', 'd']],
+    [-3, ['d']],
+    [-9, []],
+    ['2' as unknown as number, ['c', 'd']],
+    [NaN, []],
   ])('of %s', async (keep, logs) => {
     const queue = stage.queue();
     const job = await queue.add('job', {});
     for (const row of ['a', 'b', 'c', 'd']) await job.log(row);
     await job.clearLogs(keep);
     expect(await queue.getJobLogs('1')).toEqual({ logs, count: logs.length });
+  });
+
+  it.each([2.5, -0.5, Infinity, 'two' as unknown as number])('of %s is refused by the server', async (keep) => {
+    const job = await stage.queue().add('job', {});
+    await job.log('a');
+    const refused = {
+      name: 'ReplyError',
+      message: expect.stringContaining('ERR value is not an integer or out of range'),
+    };
+    expect(await rejection(job.clearLogs(keep))).toMatchObject(refused);
+    expect(await stage.queue().getJobLogs('1')).toEqual({ logs: ['a'], count: 1 });
   });
 
   it('of a job that is gone resolves', async () => {

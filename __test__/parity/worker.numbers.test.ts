@@ -204,13 +204,6 @@ describe.each(libraries)('$name: worker.numbers', ({ lib }) => {
     expect(await job.getState()).toBe('active');
   });
 
-  it.each([-1, -5, 1.5])('keepLogs of %d rejects the log', async (keepLogs) => {
-    const queue = stage.queue();
-    const job = await queue.add('job', {}, { keepLogs });
-    await rejection(job.log('row'));
-    await rejection(queue.addJobLog(job.id ?? '', 'row', keepLogs));
-  });
-
   it.each<[JobsOptions['removeOnComplete'], number]>([
     [{ age: 1e300 }, 3],
     [{ age: 1e300, count: 1 }, 1],

@@ -296,6 +296,38 @@ describe.each(libraries)('$name: worker.retry', ({ lib }) => {
   });
 });
 
+describe.each(libraries)('$name: a try that throws an empty message', ({ lib }) => {
+  const stage = useStage(lib);
+
+  it.each([
+    ['at once', undefined],
+    ['later', { type: 'fixed', delay: 1 }],
+  ])('leaves no reason, when it is tried again %s', async (_, backoff) => {
+    const queue = stage.queue();
+    const seen: unknown[] = [];
+    const worker = stage.worker(async (job) => {
+      seen.push(job.failedReason);
+      if (job.attemptsMade < 2) throw new Error(job.attemptsMade === 0 ? 'bullmq:movedToDelayed' : '');
+    });
+    const log = new EventLog(worker, ['completed']);
+    const { id } = await queue.add('job', 1, { attempts: 3, ...(backoff && { backoff }) });
+    await log.get('completed');
+    expect(seen).toEqual([undefined, 'bullmq:movedToDelayed', undefined]);
+    expect((await fetchJob(queue, id)).failedReason).toBeUndefined();
+  });
+
+  it('has no reason, when it was the last one', async () => {
+    const queue = stage.queue();
+    const worker = stage.worker(async (job) => {
+      throw new Error(job.attemptsMade === 0 ? 'boom' : '');
+    });
+    const log = new EventLog(worker, ['failed']);
+    const { id } = await queue.add('job', 1, { attempts: 2 });
+    await log.get('failed', 2);
+    expect((await fetchJob(queue, id)).failedReason).toBeUndefined();
+  });
+});
+
 describe.each(libraries)('$name: a failure that is refused', ({ lib }) => {
   const stage = useStage(lib);
 

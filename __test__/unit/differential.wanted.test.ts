@@ -63,16 +63,6 @@ describe('a handler that throws null', () => {
     ]);
   });
 
-  it('lets pass what each says of a log that was refused before, of such a job alone', () => {
-    const log: Action = { do: 'call', method: 'log', args: [''] };
-    const plan = { key: 'j1', opts: { keepLogs: -1 }, script: [[log, NULL]] };
-    const theirs = { ...active, runs: ['made 0; log Error: Missing key for job <id>. addLog'] };
-    const ours = { ...failed, runs: ['made 0; log RangeError: keepLogs must be a whole number of at least 0'] };
-    expect(left([plan], [seen({ j1: theirs }), seen({ j1: ours })])).toEqual([]);
-    const other = [{ ...plan, opts: {} }];
-    expect(left(other, [seen({ j1: theirs }), seen({ j1: ours })])).toContain('jobs.j1.runs');
-  });
-
   it('says nothing of a job that goes on in BullMQ', () => {
     const gone = job({ state: 'completed', events: more('completed') });
     expect(left(plans, [seen({ j1: gone }), seen({ j1: failed })])).toEqual(['jobs.j1.state', 'jobs.j1.events']);
@@ -194,5 +184,28 @@ describe('a queue with a scheduler that is drained', () => {
     expect(left(plans, both, steps)).toContain('jobs.j2.state');
     const undrained = [seen({ j2: waits, undefined: nameless }), seen({ j2: job() })] as const;
     expect(left(plans, undrained, [schedule])).toContain('jobs.j2.state');
+  });
+});
+
+describe('a pattern that is upserted after its job was promoted', () => {
+  const schedule = (key: string): Step => ({
+    ...{ do: 'schedule', queue: 0, id: 'one', repeat: { pattern: '0 0 1 1 *' } },
+    job: { key },
+  });
+  const promote: Step = { do: 'queue', queue: 0, method: 'promoteJobs', args: [] };
+  const plans = [{ key: 'j3' }];
+  const ran = job({ events: more('completed prev="active" returnvalue="done j1"') });
+  const sides = [seen({ j1: job(), j2: ran }), seen({ j1: ran, j2: job() })] as const;
+
+  it('may have the id of that job in BullMQ, which has another one here', () => {
+    expect(left(plans, sides, [schedule('j1'), promote, schedule('j2')])).toEqual([]);
+  });
+
+  it('says nothing of what was upserted before, nor of other jobs', () => {
+    const both = ['jobs.j1.events', 'jobs.j2.events'];
+    expect(left(plans, sides, [schedule('j1'), schedule('j2'), promote])).toEqual(both);
+    expect(left(plans, sides, [promote, schedule('j1'), schedule('j2')])).toEqual(both);
+    const others = [seen({ j3: job() }), seen({ j3: ran })] as const;
+    expect(left(plans, others, [schedule('j1'), promote, schedule('j2')])).toEqual(['jobs.j3.events']);
   });
 });

@@ -163,16 +163,6 @@ export function checkPriority(priority: number): void {
     throw new Error(`Priority should be between 0 and ${PRIORITY_LIMIT}`);
 }
 
-/** Largest number of log rows that the engine is told to keep. */
-const MOST_LOGS = 2 ** 32 - 1;
-
-/** Number of log rows to keep; 0 for all. BullMQ leaves this to its scripts, which fail on it. */
-export function checkKeepLogs(keepLogs: number | undefined): number {
-  const rows = keepLogs ? Number(keepLogs) : 0;
-  if (!Number.isInteger(rows) || rows < 0) throw new RangeError('keepLogs must be a whole number of at least 0');
-  return Math.min(rows, MOST_LOGS);
-}
-
 /** Ids that look like generated ones, or like keys, are refused; ids of three parts are those of job schedulers. */
 function checkJobId(jobId: string): void {
   if (`${parseInt(jobId, 10)}` === jobId) throw new Error('Custom Id cannot be integers');

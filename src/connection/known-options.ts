@@ -90,9 +90,17 @@ const warnedOf = new Set<string>();
 /** @throws NotSupportedError naming an option that would have had to change what the engine does */
 export function checkConnectionOption(name: string, value: unknown): void {
   if (value === undefined || value === null || value === false || ACCEPTED.has(name)) return;
-  const known = Object.hasOwn(REFUSED, name);
-  if (known && REFUSED[name] === value) return;
-  if (known || saysWhereOrHowSafely(name)) throw new NotSupportedError(`the connection option "${name}"`);
+  if (!Object.hasOwn(REFUSED, name)) checkUnknownOption(name, value);
+  else if (REFUSED[name] !== value) throw new NotSupportedError(`the connection option "${name}"`);
+}
+
+/** @throws NotSupportedError naming an option that nobody here has heard of, if its name says that to ignore it would lead elsewhere */
+export function checkUnknownOption(name: string, value: unknown): void {
+  if (value === false) return;
+  // `tls.` says nothing of the option behind it
+  if (saysWhereOrHowSafely(name.slice(name.lastIndexOf('.') + 1))) {
+    throw new NotSupportedError(`the connection option "${name}"`);
+  }
   warnOnce(name);
 }
 

@@ -3,8 +3,8 @@
  * promise for each cost several times what the server does.
  */
 import { rejectedWith } from '../native/native-error.js';
-import type { NativeError, NativeQueue } from '../native/types.js';
-import { ErrorCode } from '../errors/error-code.js';
+import { ReplyError } from '../errors/reply-error.js';
+import type { NativeQueue } from '../native/types.js';
 
 // Taken at load, so that a user's fake timers do not hold up rows.
 const nextTick = process.nextTick.bind(process);
@@ -28,7 +28,7 @@ export class LogRows {
 
   /**
    * Adds a row with those of the same tick.
-   * @param keep newest rows to keep; 0 keeps all
+   * @param keep newest rows to keep; 0 keeps all. As in BullMQ what is no number of rows is told once the row is stored
    * @returns the number of rows now kept
    */
   add(id: string, row: string, keep: number): Promise<number> {
@@ -36,8 +36,8 @@ export class LogRows {
       const batch = (this.batch ??= this.begin());
       batch.ids.push(id);
       batch.rows.push(row);
-      batch.keeps.push(keep);
-      batch.callers.push(resolve);
+      batch.keeps.push(Number.isSafeInteger(keep) ? keep : 0);
+      batch.callers.push(Number.isSafeInteger(keep) ? resolve : refuse(resolve));
     });
   }
 
@@ -65,14 +65,19 @@ export class LogRows {
 
   private async send({ ids, rows, keeps, callers }: Batch): Promise<void> {
     try {
-      const counts = await this.native().addLogs(ids, rows, Uint32Array.from(keeps));
-      callers.forEach((settle, i) => settle(counts[i] >= 0 ? counts[i] : rejectedWith(missing(ids[i]))));
+      const counts = await this.native().addLogs(ids, rows, Float64Array.from(keeps));
+      counts.forEach((count, i) => callers[i](typeof count === 'number' ? count : rejectedWith(count)));
     } catch (error) {
       for (const settle of callers) settle(rejectedWith(error as Error));
     }
   }
 }
 
-function missing(id: string): NativeError {
-  return { message: `Missing key for job ${id}. addLog`, number: ErrorCode.JobNotExist };
+/** How many rows to keep: 0 for all. */
+export const rowsOf = (keepLogs: number | undefined): number => (keepLogs ? Number(keepLogs) : 0);
+
+/** What the server says of such a number, unless there is something else to say. */
+function refuse(settle: Batch['callers'][number]): Batch['callers'][number] {
+  const refusal = new ReplyError('ERR value is not an integer or out of range');
+  return (count) => settle(typeof count === 'number' ? rejectedWith(refusal) : count);
 }

@@ -10,8 +10,9 @@ import type { GivenClient } from './client-end.js';
 import { checkConnectionOption } from './known-options.js';
 import { readDiscovery, speaksTls } from './discovery.js';
 import { NotSupportedError } from '../errors/not-supported-error.js';
-import type { NativeConnection, NativeQueueOptions, NativeTls } from '../native/types.js';
+import type { NativeConnection, NativeQueueOptions } from '../native/types.js';
 import type { RetryStrategy } from './readiness.js';
+import { placeIn, readTls, readTlsOfNodes } from './tls-options.js';
 
 /** Whether the connection blocks (worker, queue events), for which BullMQ wants `maxRetriesPerRequest: null`. */
 export type ConnectionUse = 'commands' | 'blocking';
@@ -28,8 +29,6 @@ export interface Connection {
 }
 
 type Fields = Record<string, unknown>;
-
-const TLS_TEXTS = ['ca', 'cert', 'key'] as const;
 
 /**
  * What the user's `connection` says.
@@ -174,7 +173,10 @@ function fieldsOfUrl(text: string): Fields {
   return fields;
 }
 
-function toNative(fields: Fields): NativeConnection {
+function toNative(given: Fields): NativeConnection {
+  const isSecure = speaksTls(given);
+  const isDiscovered = Boolean(given.sentinels || given.nodes);
+  const fields = isSecure && !isDiscovered ? { ...given, ...placeIn(given.tls) } : given;
   const native: NativeConnection = {};
   // With a path ioredis ignores host and port, which its own defaults fill in.
   const path = textOf(fields, 'path');
@@ -196,8 +198,8 @@ function toNative(fields: Fields): NativeConnection {
   const connectTimeout = integer(fields, 'connectTimeout', 0, 2 ** 31 - 1);
   // 0 is no limit
   if (connectTimeout !== undefined) native.connectTimeout = connectTimeout || 2 ** 31 - 1;
-  if (speaksTls(fields)) native.tls = toNativeTls(fields.tls);
-  const discovery = readDiscovery(fields, toNativeTls);
+  if (isSecure) native.tls = isDiscovered ? readTlsOfNodes(fields.tls) : readTls(fields.tls);
+  const discovery = readDiscovery(fields, readTlsOfNodes);
   if (discovery) native.discovery = discovery;
   return native;
 }
@@ -229,32 +231,4 @@ function familyOf(fields: Fields): number | undefined {
   const number = integer(fields, 'family', 0, 6);
   if (!number || number === 4 || number === 6) return number;
   throw new RangeError('connection.family must be 4 or 6, or 0 for any');
-}
-
-function toNativeTls(tls: unknown): NativeTls {
-  if (tls === true) return {};
-  if (typeof tls !== 'object' || tls === null) throw new NotSupportedError('a named profile as connection.tls');
-  const native: NativeTls = {};
-  for (const [key, value] of Object.entries(tls)) {
-    if (value === undefined || value === null) continue;
-    if (key === 'rejectUnauthorized') native.rejectUnauthorized = value !== false;
-    else if (key === 'servername') native.servername = serverName(value);
-    else if ((TLS_TEXTS as readonly string[]).includes(key))
-      native[key as (typeof TLS_TEXTS)[number]] = pem(key, value);
-    else throw new NotSupportedError(`the connection option "tls.${key}"`);
-  }
-  return native;
-}
-
-function serverName(value: unknown): string {
-  if (typeof value === 'string') return value;
-  throw new TypeError('connection.tls.servername must be a string');
-}
-
-/** PEM text of a certificate or key; several certificates follow one another. */
-function pem(key: string, value: unknown): string {
-  if (Array.isArray(value)) return value.map((item) => pem(key, item)).join('\n');
-  if (typeof value === 'string') return value;
-  if (Buffer.isBuffer(value)) return value.toString('utf8');
-  throw new NotSupportedError(`a value that is neither text nor Buffer as connection.tls.${key}`);
 }

@@ -5,8 +5,9 @@ export class NotSupportedError extends Error {
   /** What is missing, as the user spelled it: `Queue.drain`, `the job option "priority"`, ... */
   readonly feature: string;
 
-  constructor(feature: string) {
-    super(`${feature} is not supported by ChasquiMQ yet`);
+  /** @param instead what to do */
+  constructor(feature: string, instead?: string) {
+    super(`${feature} is not supported by ChasquiMQ yet${instead === undefined ? '' : `: ${instead}`}`);
     this.name = 'NotSupportedError';
     this.feature = feature;
   }

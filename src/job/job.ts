@@ -7,6 +7,7 @@
  * path (added, or taken by a worker), so that `toJSON()` and inspection show them, a spread (`{ ...job }`) does not.
  */
 import { COMMANDS } from '../connection/members.js';
+import { rowsOf } from '../connection/log-rows.js';
 import { inspect } from 'node:util';
 import { Backoffs, LONGEST_DELAY_MS } from '../options/backoffs.js';
 import { onceInSideTable, sideTable } from './side-table.js';
@@ -17,7 +18,7 @@ import { bearMembers } from './own-members.js';
 import { callAbout } from './open-calls.js';
 import { parse } from '../native/json.js';
 import { asUnrecoverable } from '../native/native-error.js';
-import { checkKeepLogs, checkPriority, copyOptions, normaliseOptions, optionsFromText } from '../add/job-options.js';
+import { checkPriority, copyOptions, normaliseOptions, optionsFromText } from '../add/job-options.js';
 import { BLANK, createJob, createJobs, encodeData } from './create-jobs.js';
 import { isCustom, markOwn } from './custom-class.js';
 import { adoptPlainJob, fieldsOf, toPlainJob, tracesFrom } from './plain-job.js';
@@ -568,16 +569,16 @@ export class Job<
    * Adds a row to the log of the job of this id.
    * @param keepLogs number of rows to keep, the newest ones; 0 or undefined keeps all
    * @returns the number of rows now kept
-   * @throws (rejects) RangeError for a `keepLogs` that is no number of rows
+   * @throws (rejects) for a `keepLogs` that is no number of rows, though the row is stored, as in BullMQ
    */
   static async addJobLog(queue: JobQueue, jobId: string, logRow: string, keepLogs?: number): Promise<number> {
     const id = String(jobId);
-    return callAbout(queue, id, queue[COMMANDS].logRows.add(id, String(logRow ?? ''), checkKeepLogs(keepLogs)));
+    return callAbout(queue, id, queue[COMMANDS].logRows.add(id, String(logRow ?? ''), rowsOf(keepLogs)));
   }
 
-  /** Removes the job's log, but for the newest `keepLogs` rows. */
+  /** Removes the job's log, but for the newest `keepLogs` rows; or, with less than 0, as many of the oldest. */
   async clearLogs(keepLogs?: number): Promise<void> {
-    const rows = checkKeepLogs(keepLogs);
+    const rows = rowsOf(keepLogs);
     await this.call((native, id) => native.clearLogs(id, rows));
   }
 

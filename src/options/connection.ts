@@ -44,7 +44,7 @@ export interface RedisOptions extends BaseOptions {
   retryStrategy?: (times: number) => number | void | null;
   /** Has no effect: the engine connects in the background. */
   lazyConnect?: boolean;
-  /** `true`, or an object with `ca`, `cert`, `key`, `servername` and `rejectUnauthorized`. */
+  /** `true`, or options of Node's `tls.connect`: `src/connection/tls-options.ts` lists which have an effect. */
   tls?: any;
   /** A driver's other options. */
   [key: string]: any;

@@ -6,7 +6,9 @@ import type { Job } from '../job/job.js';
 import { noted, type Calls } from '../job/open-calls.js';
 import { checkName, textWithoutNulls } from '../add/job-options.js';
 import { checkTemplate, iterationText } from './iteration-options.js';
-import type { NativeQueue, NativeScheduler } from '../native/types.js';
+import { ErrorCode } from '../errors/error-code.js';
+import type { CodedError } from '../native/native-error.js';
+import type { NativeQueue, NativeScheduler, NativeUpsert } from '../native/types.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import type { JobSchedulerJobOptions, JobSchedulerTemplateOptions, JobsOptions } from '../options/job.js';
 import type { RepeatBaseOptions } from '../options/queue.js';
@@ -146,8 +148,27 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
       ...(every && repeat.offset && { offset: repeat.offset }),
       start: Math.max(scheduler.start ?? toMillis(startDate) ?? 0, 0),
     };
-    const [slot, delay] = await this[COMMANDS].starting((native) => native.upsertScheduler(upsert, now));
+    const [slot, delay] = await this.takeSlot(repeat, upsert, now);
     return this.iteration<T, R, N>(scheduler, slot, text, now, delay);
+  }
+
+  /**
+   * Takes the slot of the next job. Of a pattern that job may be there already: somebody has promoted it, and it runs. Then the next one is that of the
+   * slot behind it. Without a scheduler it is a job of the user's, as which none may be made.
+   */
+  private async takeSlot(repeat: RepeatOptions, upsert: NativeUpsert, now: number): Promise<number[]> {
+    const { id, name } = upsert;
+    for (let { next } = upsert; ;) {
+      try {
+        return await this[COMMANDS].starting((native) => native.upsertScheduler({ ...upsert, next }, now));
+      } catch (error) {
+        if ((error as CodedError).code !== ErrorCode.SchedulerJobIdCollision) throw error;
+        const [found] = await this[COMMANDS].native.getScheduler(id);
+        const behind = found && (await nextRun(this.repeatStrategy, repeat, next, name));
+        if (!behind || behind <= next) throw error;
+        next = behind;
+      }
+    }
   }
 
   private async follow<T, R, N extends string>(

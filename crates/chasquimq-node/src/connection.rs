@@ -1,12 +1,20 @@
 //! Where the server is, as the facade says it.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use chasquimq::{Address, ConnectOptions, Discovery, DiscoveryKind, Family, SentinelOptions, TlsOptions};
+use chasquimq::{
+    Address, ConnectOptions, Discovery, DiscoveryKind, Family, IdentityCheck, IdentityRefusal, SentinelOptions,
+    TlsOffer, TlsOptions,
+};
+use napi::{
+    bindgen_prelude::{Buffer, FnArgs},
+    threadsafe_function::ThreadsafeFunction,
+    Status,
+};
 use napi_derive::napi;
 
 /// Where the server is.
-#[napi(object)]
+#[napi(object, object_to_js = false)]
 #[derive(Clone)]
 pub struct NativeConnection {
     /// Host; default `127.0.0.1`.
@@ -34,7 +42,7 @@ pub struct NativeConnection {
 }
 
 /// Sentinels, or nodes of a cluster.
-#[napi(object)]
+#[napi(object, object_to_js = false)]
 #[derive(Clone)]
 pub struct NativeDiscovery {
     /// Whom to ask.
@@ -58,7 +66,7 @@ pub struct NativeAddress {
 }
 
 /// How to ask sentinels.
-#[napi(object)]
+#[napi(object, object_to_js = false)]
 #[derive(Clone)]
 pub struct NativeSentinel {
     /// Name of the master.
@@ -73,8 +81,8 @@ pub struct NativeSentinel {
     pub only_these: bool,
 }
 
-/// TLS, PEM texts.
-#[napi(object)]
+/// TLS. Certificates and keys are PEM texts, what is offered are IANA's numbers.
+#[napi(object, object_to_js = false)]
 #[derive(Clone)]
 pub struct NativeTls {
     /// `false` accepts certificates that cannot be verified.
@@ -85,9 +93,38 @@ pub struct NativeTls {
     pub cert: Option<String>,
     /// Client key.
     pub key: Option<String>,
+    /// Lists of revoked certificates.
+    pub crl: Option<String>,
     /// Name to ask for and to find in the certificate; default the host.
     pub servername: Option<String>,
+    /// Versions of the protocol; default all.
+    pub versions: Option<Vec<u16>>,
+    /// Cipher suites; default all.
+    pub cipher_suites: Option<Vec<u16>>,
+    /// Groups of the key exchange; default all.
+    pub groups: Option<Vec<u16>>,
+    /// Signature schemes; default all.
+    pub signatures: Option<Vec<u16>>,
+    /// ALPN, a list of bytes for each name.
+    pub protocols: Option<Vec<Vec<u8>>>,
+    /// Decides in place of the name in the certificate.
+    #[napi(ts_type = "(host: string, shown: Array<Buffer>) => NativeIdentityRefusal | undefined")]
+    pub check_identity: Option<Arc<CheckIdentity>>,
 }
+
+/// Why a server is not who it should be.
+#[napi(object)]
+pub struct NativeIdentityRefusal {
+    /// For people.
+    pub message: String,
+    /// Node's code.
+    pub code: Option<String>,
+}
+
+type Shown = FnArgs<(String, Vec<Buffer>)>;
+
+/// JavaScript's function, which does not keep Node alive: what wants the connection does.
+type CheckIdentity = ThreadsafeFunction<Shown, Option<NativeIdentityRefusal>, Shown, Status, false, true>;
 
 impl NativeConnection {
     /// Where it leads: two that say the same lead to one server.
@@ -135,9 +172,36 @@ impl NativeTls {
             ca: self.ca.clone(),
             cert: self.cert.clone(),
             key: self.key.clone(),
+            crl: self.crl.clone(),
             server_name: self.servername.clone(),
+            offer: TlsOffer {
+                versions: self.versions.clone().unwrap_or_default(),
+                cipher_suites: self.cipher_suites.clone().unwrap_or_default(),
+                groups: self.groups.clone().unwrap_or_default(),
+                signatures: self.signatures.clone().unwrap_or_default(),
+                protocols: self.protocols.clone().unwrap_or_default(),
+            },
+            identity: self.check_identity.clone().map(to_check),
         }
     }
+}
+
+fn to_check(function: Arc<CheckIdentity>) -> IdentityCheck {
+    IdentityCheck::new(move |host, shown| {
+        let function = function.clone();
+        async move {
+            let shown = shown.into_iter().map(Buffer::from).collect();
+            match function.call_async_catch((host, shown).into()).await {
+                Ok(None) => Ok(()),
+                Ok(Some(NativeIdentityRefusal { message, code })) => Err(IdentityRefusal { message, code }),
+                // the thread that it belongs to is about to end
+                Err(error) => Err(IdentityRefusal {
+                    message: error.to_string(),
+                    code: None,
+                }),
+            }
+        }
+    })
 }
 
 impl NativeDiscovery {
@@ -153,7 +217,7 @@ impl NativeDiscovery {
                     master: sentinel.name.clone(),
                     username: sentinel.username.clone(),
                     password: sentinel.password.clone(),
-                    tls: sentinel.tls.as_ref().map(NativeTls::to_options),
+                    tls: sentinel.tls.as_ref().map(|tls| Box::new(tls.to_options())),
                     only_these: sentinel.only_these,
                 }),
             },

@@ -23,7 +23,7 @@ const MESSAGES_AT_ONCE: usize = 4;
 const LONGEST_TEXT: usize = (1 << 29) - 24;
 
 /// What a reader is made from.
-#[napi(object)]
+#[napi(object, object_to_js = false)]
 pub struct NativeEventsOptions {
     /// Queue name.
     pub name: String,

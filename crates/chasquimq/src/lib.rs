@@ -87,6 +87,8 @@ pub mod worker;
 
 pub use self::redis::{
     connection::Connection,
+    identity::{IdentityCheck, IdentityRefusal},
+    offer::TlsOffer,
     options::{Address, ConnectOptions, Discovery, DiscoveryKind, Family, SentinelOptions, TlsOptions},
     session::ConnectionEvent,
 };

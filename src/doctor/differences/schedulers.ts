@@ -27,8 +27,7 @@ export const schedulers = differencesOf('schedulers', [
     id: 'upsert-of-a-promoted-slot',
     title: "Upserting a pattern whose slot's job was promoted",
     bullmq: 'The job that runs, or has ended, becomes the next one of the scheduler: one job is in two states then.',
-    chasquimq:
-      'Refused with code -10 while that job runs, also where a program upserts its schedulers as it starts; it replaces one that has ended.',
+    chasquimq: 'While that job runs, the next one is that of the slot behind it; it replaces one that has ended.',
     why: 'A job has one state.',
     impact: 'check',
     detect: [{ call: 'upsertJobScheduler' }],

@@ -39,7 +39,7 @@ use crate::{
 };
 
 /// What a queue is made from.
-#[napi(object)]
+#[napi(object, object_to_js = false)]
 pub struct NativeQueueOptions {
     /// Queue name.
     pub name: String,

@@ -8,7 +8,7 @@ use napi_derive::napi;
 use crate::connection::NativeConnection;
 
 /// What a worker is made from.
-#[napi(object)]
+#[napi(object, object_to_js = false)]
 pub struct NativeWorkerOptions {
     /// Queue name.
     pub name: String,

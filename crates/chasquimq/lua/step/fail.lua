@@ -11,8 +11,8 @@ local Successor = require('successor')
 local function failed_fields(fields, active, outcome, step)
   Stored.start(fields, active)
   fields.am = outcome[11]
-  -- without a message: until the job has failed for good, that of the try before stays
-  if outcome[13] ~= '' or outcome[8] == 'failed' then fields.fr = outcome[13] ~= '' and outcome[13] or nil end
+  -- of what has no message at all, until the job has failed for good, that of the try before stays
+  if not outcome[15] or outcome[8] == 'failed' then fields.fr = outcome[13] ~= '' and outcome[13] or nil end
   -- an error without a message has stack traces, too
   if not fields.fr then fields.tr = '' end
   fields.d = nil

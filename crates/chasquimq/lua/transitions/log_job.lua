@@ -1,8 +1,8 @@
 -- log_job: any state -> the same state. Adds rows to the logs of jobs, once however often it is sent.
 -- KEYS    base (also: state jobs vitals active log takes frames apart:<first> runs holes completed failed delayed prioritized
 --         waiting-children logged logs:<id> memo:<client>:<slot>)
--- ARGV    client, slot, number, then id, row, keep (newest rows kept; 0 = all), ... three a row
--- RETURNS {rows of that job now stored | -1, ...}, one a row
+-- ARGV    client, slot, number, then id, row, keep (newest rows kept; 0 = all, below 0 as many of the oldest go), ... three a row
+-- RETURNS {rows of that job now stored | keep below 0 | -1, ...}, one a row
 -- ERRORS  -1 missing job      EVENTS none      COST O(rows), O(log n + frame) for a job of a frame
 -- SOURCE  BullMQ 6.7 Job#log
 local Find = require('find')
@@ -43,8 +43,13 @@ return function(keys, args)
     local stored_rows = redis.call('RPUSH', base .. 'logs:' .. id, unpack(rows))
     local before = stored_rows - #rows
     if before == 0 then redis.call('SADD', base .. 'logged', id) end
-    if keep > 0 and stored_rows > keep then redis.call('LTRIM', base .. 'logs:' .. id, -keep, -1) end
-    for i = 1, #rows do counts[#counts + 1] = keep > 0 and math.min(before + i, keep) or before + i end
+    local kept = keep > 0 and math.min(stored_rows, keep) or stored_rows
+    if keep < 0 then
+      kept = before
+      for _ = 1, #rows do kept = math.max(kept + 1 + keep, 0) end
+    end
+    if kept < stored_rows then redis.call('LTRIM', base .. 'logs:' .. id, stored_rows - kept, -1) end
+    for i = 1, #rows do counts[#counts + 1] = keep == 0 and before + i or math.min(before + i, keep) end
   end
 
   local at = FIRST_ROW

@@ -19,18 +19,16 @@ use crate::{
 const MOST_ROWS: usize = 250;
 const MOST_BYTES: usize = 262_144;
 
-/// A row: id of the job, text, how many rows the job keeps (0 = all).
-type Row<'a> = (&'a str, &'a str, u32);
+/// A row: id of the job, text, how many rows the job keeps (0 = all, less = as many of the oldest go).
+type Row<'a> = (&'a str, &'a str, i64);
 
 impl Queue {
     /// Adds a row to a job's log and keeps the newest `keep` rows (0 = all). Answers the number of rows.
     /// # Errors
     /// [`Error::JobMissing`].
     pub async fn log(&self, id: &str, row: &str, keep: u32) -> Result<u64> {
-        match self.log_rows(&[(id, row, keep)]).await?.first() {
-            Some(code) if *code < 0 => Err(Error::from_code(*code, id, "", "addLog")),
-            rows => Ok(rows.map_or(0, |rows| *rows as u64)),
-        }
+        let counts = self.log_rows(&[(id, row, keep.into())]).await?;
+        counts.into_iter().next().unwrap_or(Ok(0))
     }
 
     /// Rows of a job's log, and how many there are. Descending ranks count from the newest row.
@@ -53,21 +51,27 @@ impl Queue {
         Ok((rows, int("a job's log", &count)? as u64))
     }
 
-    /// Deletes a job's log, or all but its newest `keep` rows.
-    pub async fn clear_logs(&self, id: &str, keep: u32) -> Result<()> {
+    /// Deletes a job's log (0), all but its newest `keep` rows, or less than 0, as many of its oldest.
+    /// # Errors
+    /// [`Error::Refused`] for what is no whole number.
+    pub async fn clear_logs(&self, id: &str, keep: f64) -> Result<()> {
         let key = self.keys().key(&format!("logs:{id}"));
-        let mut command = redis::cmd(if keep > 0 { "LTRIM" } else { "DEL" });
+        let mut command = redis::cmd(if keep == 0.0 { "DEL" } else { "LTRIM" });
         command.arg(&key);
-        if keep > 0 {
-            command.arg(-i64::from(keep)).arg(-1);
+        if keep != 0.0 {
+            // the server says what is no number of rows
+            command.arg((-keep).to_string()).arg(-1);
         }
         self.connection().send(&command).await.map(drop)
     }
 
-    /// Adds rows to the logs of jobs, in this order. Answers the number of rows behind each; -1: there is no such job.
+    /// Adds rows to the logs of jobs, in this order. Answers the number of rows behind each.
+    ///
+    /// As in BullMQ a row of a job that keeps less than 0 is added, and answered by an error: that of the code which this number is.
     /// # Errors
-    /// As [`crate::Connection::send`]; some of them may have been added.
-    pub async fn log_rows(&self, rows: &[Row<'_>]) -> Result<Vec<i64>> {
+    /// As [`crate::Connection::send`]; some of them may have been added. For a row [`Error::JobMissing`].
+    pub async fn log_rows(&self, rows: &[Row<'_>]) -> Result<Vec<Result<u64>>> {
+        let all_rows = rows;
         let (first, rest) = rows.split_at(fitting(rows));
         // it brings the script where it is missing: none of the others may overtake another for the lack of it
         let mut counts = self.log_some(first).await?;
@@ -81,13 +85,17 @@ impl Queue {
         for some in all(calls).await {
             counts.extend(some?);
         }
-        Ok(counts)
+        let of_row = |(&(id, ..), count): (&Row<'_>, i64)| match u64::try_from(count) {
+            Ok(count) => Ok(count),
+            Err(_) => Err(Error::from_code(count, id, "", "addLog")),
+        };
+        Ok(all_rows.iter().zip(counts).map(of_row).collect())
     }
 
     async fn log_some(&self, rows: &[Row<'_>]) -> Result<Vec<i64>> {
         let args: Vec<Arg<'_>> = rows
             .iter()
-            .flat_map(|(id, row, keep)| args![*id, *row, i64::from(*keep)])
+            .flat_map(|(id, row, keep)| args![*id, *row, *keep])
             .collect();
         let mut reply = Reply::new(
             "the answer to log_job",

@@ -21,6 +21,9 @@ impl fmt::Display for Refused {
 
 impl Error for Refused {}
 
+/// Node's code for a certificate that is for another name.
+const OTHER_NAME: &str = "ERR_TLS_CERT_ALTNAME_INVALID";
+
 /// Node's code, if it is for its certificate that a connection failed.
 pub(super) fn code_of(error: &io::Error) -> Option<&'static str> {
     error.get_ref()?.downcast_ref::<Refused>().map(|refused| refused.code)
@@ -43,10 +46,27 @@ pub(super) fn code_for(
         Why::UnknownIssuer => Some(untrusted(shown, others)),
         Why::Expired | Why::ExpiredContext { .. } => Some("CERT_HAS_EXPIRED"),
         Why::NotValidYet | Why::NotValidYetContext { .. } => Some("CERT_NOT_YET_VALID"),
-        Why::NotValidForName | Why::NotValidForNameContext { .. } => Some("ERR_TLS_CERT_ALTNAME_INVALID"),
+        Why::NotValidForName | Why::NotValidForNameContext { .. } => Some(OTHER_NAME),
         Why::BadSignature => Some("CERT_SIGNATURE_FAILURE"),
+        Why::Revoked => Some("CERT_REVOKED"),
+        Why::UnknownRevocationStatus => Some("UNABLE_TO_GET_CRL"),
+        Why::ExpiredRevocationList | Why::ExpiredRevocationListContext { .. } => Some("CRL_HAS_EXPIRED"),
         _ => None,
     }
+}
+
+/// Node's code of this name, for what a caller refuses by itself.
+pub(super) fn code_named(name: &str) -> Option<&'static str> {
+    (name == OTHER_NAME).then_some(OTHER_NAME)
+}
+
+/// Whether a certificate was refused only because it is for another name.
+pub(super) fn is_for_another_name(error: &rustls::Error) -> bool {
+    use CertificateError::{NotValidForName, NotValidForNameContext};
+    matches!(
+        error,
+        rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })
+    )
 }
 
 /// Whether a certificate was refused only because it is an authority's.

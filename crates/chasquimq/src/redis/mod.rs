@@ -9,12 +9,15 @@ mod discovery;
 mod door;
 pub(crate) mod exactly_once;
 mod failure;
+pub mod identity;
 pub mod library;
 mod link;
 mod login;
+pub mod offer;
 pub mod options;
 pub mod reply;
 #[cfg(unix)]
 mod resp;
 pub(crate) mod session;
 mod stream;
+mod tls;

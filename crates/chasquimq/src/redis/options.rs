@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use super::{identity::IdentityCheck, offer::TlsOffer};
 use crate::keys::slot_of;
 
 /// Where the server is and how to log in.
@@ -79,6 +80,12 @@ pub struct TlsOptions {
     pub key: Option<String>,
     /// Server name for SNI and for the certificate; default the host.
     pub server_name: Option<String>,
+    /// Lists of certificates that their authorities have revoked. With one, each authority below a root must have a list that is valid.
+    pub crl: Option<String>,
+    /// What is offered to the server; default all that the engine has.
+    pub offer: TlsOffer,
+    /// Decides in place of the name in the certificate.
+    pub identity: Option<IdentityCheck>,
 }
 
 /// Host name or address, and port.
@@ -129,7 +136,7 @@ pub struct SentinelOptions {
     /// Password of the sentinels.
     pub password: Option<String>,
     /// TLS of the sentinels, if wanted.
-    pub tls: Option<TlsOptions>,
+    pub tls: Option<Box<TlsOptions>>,
     /// Do not ask them which other sentinels there are.
     pub only_these: bool,
 }
@@ -193,7 +200,7 @@ impl ConnectOptions {
             DiscoveryKind::Sentinel(sentinel) => Self {
                 username: sentinel.username.clone(),
                 password: sentinel.password.clone(),
-                tls: sentinel.tls.clone(),
+                tls: sentinel.tls.as_deref().cloned(),
                 ..node
             },
         }

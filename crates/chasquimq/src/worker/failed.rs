@@ -16,7 +16,8 @@ pub(super) struct AttemptEnd {
     pub(super) due_ms: u64,
     pub(super) attempts_made: u32,
     pub(super) exhausted: bool,
-    pub(super) reason: Arc<str>,
+    // none: what was thrown has no message
+    pub(super) reason: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -47,7 +48,10 @@ impl Failed {
     #[inline]
     pub(super) fn pack(&self, items: &mut Packer, large: &mut Vec<Box<str>>) {
         let Self { end, places, traces } = self;
-        items.array(14).str("f").int(end.first as i64);
+        items
+            .array(if end.reason.is_some() { 14 } else { 15 })
+            .str("f")
+            .int(end.first as i64);
         items.int(i64::from(places[0].n));
         if end.first > 0 {
             items.ints(places.iter().map(|place| i64::from(place.offset)));
@@ -72,9 +76,12 @@ impl Failed {
         items
             .int(i64::from(end.attempts_made))
             .int(i64::from(end.exhausted))
-            .str(&end.reason);
+            .str(end.reason.as_deref().unwrap_or_default());
         let is_same = traces.iter().all(|trace| *trace == traces[0]);
         items.column(traces.iter().map(|trace| &**trace), is_same);
+        if end.reason.is_none() {
+            items.int(1);
+        }
     }
 }
 

@@ -324,7 +324,7 @@ impl Packing<'_> {
             due_ms,
             attempts_made,
             exhausted: attempts_made >= place.options.attempts,
-            reason: reason.unwrap_or_else(|| Arc::from("")),
+            reason,
         };
         if self.failed.as_ref().is_some_and(|failed| failed.end != end) {
             self.close_failed();

@@ -33,6 +33,21 @@ fn only_the_newest_rows_are_kept() {
 }
 
 #[test]
+fn as_many_of_the_oldest_rows_go_as_a_job_keeps_less_than_none() {
+    let mut queue = TestQueue::with(Plan::new().record("x"));
+    for row in ["one", "two", "three"] {
+        run_once!(queue, LOG_JOB; "x", row, 0);
+    }
+    assert_eq!(run_once!(queue, LOG_JOB; "x", "four", -2), "[-2]");
+    queue.key_is("logs:x", "three four");
+    // each as if it came alone
+    assert_eq!(run_once!(queue, LOG_JOB; "x", "five", -2, "x", "six", -2), "[-2 -2]");
+    queue.key_is("logs:x", "(none)");
+    assert_eq!(run_once!(queue, LOG_JOB; "x", "seven", -1), "[-1]");
+    queue.key_is("logs:x", "(none)");
+}
+
+#[test]
 fn a_job_of_a_frame_gets_a_record() {
     let mut queue = TestQueue::with(Plan::new().frame(2).frame(2));
     queue.step(Step::by("w").want(2));

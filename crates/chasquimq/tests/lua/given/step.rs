@@ -51,6 +51,8 @@ pub struct Fail {
     pub attempts_made: u64,
     pub exhausted: bool,
     pub reason: String,
+    /// What was thrown has no message.
+    pub wordless: bool,
 }
 
 impl Fail {
@@ -61,6 +63,7 @@ impl Fail {
             attempts_made: 1,
             exhausted: false,
             reason: "boom".to_owned(),
+            wordless: false,
         }
     }
 }
@@ -364,7 +367,7 @@ impl Step {
         self.count += 1;
         let (claim, rule) = (self.claim as i64, self.rule());
         let body = place.in_frame().map(|(_, _, offset)| self.body(offset));
-        let outcome = self.outcomes.array(14).str("f");
+        let outcome = self.outcomes.array(14 + usize::from(fail.wordless)).str("f");
         match place.in_frame() {
             Some((first, n, offset)) => {
                 outcome
@@ -395,6 +398,9 @@ impl Step {
             .int(i64::from(fail.exhausted))
             .str(&fail.reason)
             .str("[\"trace\"]");
+        if fail.wordless {
+            outcome.int(1);
+        }
         self
     }
 

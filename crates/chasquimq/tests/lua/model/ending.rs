@@ -104,12 +104,12 @@ impl Drive {
             },
             0 | 1 => {
                 let to = *self.random.pick(&["failed", "delayed", "waiting", "front"]);
-                let reason = if self.random.once_in(4) { "" } else { "boom" };
+                let reason = *self.random.pick(&[Some("boom"), Some("boom"), Some(""), None]);
                 Ending::Failed {
                     to,
                     due_ms: now_ms + 1 + self.random.below(20),
                     attempts_made: belief.attempts_made + 1,
-                    reason: reason.to_owned(),
+                    reason: reason.map(str::to_owned),
                 }
             }
             2 if self.random.once_in(3) => Ending::LetGo,
@@ -249,7 +249,8 @@ fn pack(ended: &[(Belief, Ending)], mut step: Step) -> Step {
                 &Fail {
                     due_ms: *due_ms,
                     attempts_made: u64::from(*attempts_made),
-                    reason: reason.clone(),
+                    reason: reason.clone().unwrap_or_default(),
+                    wordless: reason.is_none(),
                     ..Fail::to(to)
                 },
             ),

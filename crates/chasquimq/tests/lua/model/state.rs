@@ -54,7 +54,7 @@ pub enum Ending {
         to: &'static str,
         due_ms: u64,
         attempts_made: u32,
-        reason: String,
+        reason: Option<String>,
     },
     Back {
         started: bool,
@@ -412,8 +412,8 @@ impl Model {
                 reason,
             } => {
                 fields.attempts_made = *attempts_made;
-                if !reason.is_empty() || *to == "failed" {
-                    fields.failed_reason = (!reason.is_empty()).then(|| reason.clone());
+                if reason.is_some() || *to == "failed" {
+                    fields.failed_reason = reason.clone().filter(|reason| !reason.is_empty());
                 }
                 fields.stacktrace = Some("[\"trace\"]".to_owned());
                 fields.delay_ms = None;

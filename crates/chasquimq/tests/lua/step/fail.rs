@@ -51,6 +51,31 @@ fn an_empty_reason_is_no_reason() {
 }
 
 #[test]
+fn the_reason_of_a_try_stays_until_one_has_another_be_it_empty() {
+    let fail = |reason: &str, wordless| Fail {
+        reason: reason.to_owned(),
+        wordless,
+        ..Fail::to("waiting")
+    };
+    for place in [of("x"), at(1, 1, 0)] {
+        let mut queue = taken(Plan::new().frame(1).record("x"), 2);
+        queue.step(Step::by("w").fail(&place, &fail("boom", false)));
+        let id = place.id();
+        for (now_ms, reason, wordless, left) in [(1010, "", true, "fr:boom "), (1020, "", false, "")] {
+            queue.step(Step::by("w").at(now_ms).want(1));
+            queue.step(Step::by("w").at(now_ms).fail(&of(&id), &fail(reason, wordless)));
+            let vitals = queue.show();
+            let vitals = vitals
+                .lines()
+                .find(|line| line.starts_with("vitals: "))
+                .expect("fields");
+            assert!(vitals.contains(&format!("{left}pb:bob")), "{vitals}");
+            assert_eq!(vitals.contains("fr:"), !left.is_empty(), "{vitals}");
+        }
+    }
+}
+
+#[test]
 fn a_failed_job_that_is_not_kept_is_gone() {
     let mut queue = taken(Plan::new().frame(1).record("x"), 2);
     run_once!(queue, LOG_JOB; "x", "row", 0);
