@@ -87,6 +87,7 @@ pub mod worker;
 
 pub use self::redis::{
     connection::Connection,
+    functions::Found as FoundLibrary,
     options::{Address, ConnectOptions, Discovery, DiscoveryKind, Family, SentinelOptions, TlsOptions},
     session::ConnectionEvent,
 };
@@ -111,6 +112,7 @@ pub use keys::Keys;
 pub use queue::{
     bulk::Pick,
     by_id::RetryOptions,
+    libraries::ServerLibrary,
     lists::JobRange,
     metrics::{Client, Counts, Metrics},
     Queue,

@@ -9,6 +9,7 @@ mod discovery;
 mod door;
 pub(crate) mod exactly_once;
 mod failure;
+pub(crate) mod functions;
 pub mod library;
 mod link;
 mod login;
@@ -16,5 +17,6 @@ pub mod options;
 pub mod reply;
 #[cfg(unix)]
 mod resp;
+mod scripts;
 pub(crate) mod session;
 mod stream;
