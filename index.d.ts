@@ -79,6 +79,12 @@ export declare class NativeQueue {
   removePendingChildren(id: string, now: number): Promise<void>
   /** Lets a job's parent not wait for it any more; false when it did not. */
   removeDependency(id: string, parentKey: string, now: number): Promise<boolean>
+  /** Looks for the library, in a cluster on each master. */
+  libraries(): Promise<Array<NativeServerLibrary>>
+  /** Loads the library where it is missing; over another one of its name only if it `replaces` that. */
+  loadLibrary(replaces: boolean): Promise<Array<NativeServerLibrary>>
+  /** Users who may load functions; none where this one may not ask. */
+  functionLoaders(): Promise<Array<string>>
   /** Jobs by state and rank. */
   getJobs(types: Array<string>, start: number, end: number, asc: boolean): Promise<Array<NativeJob>>
   /** Ids of jobs by state and rank. */
@@ -237,6 +243,8 @@ export interface EventsMessage {
   closed?: boolean
   /** A server that runs full deletes jobs, by this policy. */
   eviction?: string
+  /** The server has somebody else's library under this name, which is ours. */
+  foreignLibrary?: string
 }
 
 /**
@@ -244,6 +252,9 @@ export interface EventsMessage {
  * surrogates, which are escaped.
  */
 export declare function isPlainText(text: string): boolean
+
+/** The library of this release. */
+export declare function library(): NativeLibrary
 
 /** Answer to one `add`. */
 export interface NativeAdded {
@@ -557,6 +568,14 @@ export interface NativeJobExtra {
   repeatJobKey?: string
 }
 
+/** The library of this release. */
+export interface NativeLibrary {
+  /** Its name. */
+  name: string
+  /** Its text, as `FUNCTION LOAD` takes it. */
+  text: string
+}
+
 /** A job's lock. */
 export interface NativeLock {
   /** The job. */
@@ -752,6 +771,14 @@ export interface NativeSentinel {
   onlyThese: boolean
 }
 
+/** What one server has of it. */
+export interface NativeServerLibrary {
+  /** Its address. */
+  server: string
+  /** `loaded`, `missing`, `different`, or `unknown` where the user may not look. */
+  state: string
+}
+
 /** What became known of the children of parents that were moved. */
 export interface NativeSettled {
   /** Where to go on; `0`: all were looked at. */
@@ -912,6 +939,8 @@ export interface QueueMessage {
   closed?: boolean
   /** A server that runs full deletes jobs, by this policy. */
   eviction?: string
+  /** The server has somebody else's library under this name, which is ours. */
+  foreignLibrary?: string
 }
 
 /** What a worker tells. */
@@ -949,4 +978,6 @@ export interface WorkerMessage {
   closed?: boolean
   /** A server that runs full deletes jobs, by this policy. */
   eviction?: string
+  /** The server has somebody else's library under this name, which is ours. */
+  foreignLibrary?: string
 }

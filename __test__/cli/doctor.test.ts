@@ -92,6 +92,28 @@ describe('doctor', () => {
     expect(await own.redis.call('FUNCTION', 'LIST')).toEqual([]);
   });
 
+  it('tells who may replace the functions that others call, where it may ask', async () => {
+    const url = (user: string) => `redis://${user}127.0.0.1:${own.server.port}`;
+    const loaders = async (user = '') => {
+      const { stdout } = await cli(['doctor', base, '--json', '--url', url(user)]);
+      const told = JSON.parse(stdout) as { server: { findings: { id: string; verdict: string; text: string }[] } };
+      return told.server.findings.filter(({ id }) => id === 'loaders');
+    };
+    expect(await loaders()).toEqual([]);
+    await own.redis.acl('SETUSER', 'few', 'on', 'nopass', '+@all', '-acl', '-function|load');
+    await own.redis.acl('SETUSER', 'gone', 'off', 'nopass', '+@all');
+    expect(await loaders()).toEqual([]);
+    await own.redis.acl('SETUSER', 'many', 'on', 'nopass', '+@all');
+    expect(await loaders()).toEqual([
+      expect.objectContaining({
+        verdict: 'hint',
+        text: expect.stringContaining('The users default and many may load'),
+      }),
+    ]);
+    expect(await loaders('few:any@')).toEqual([]);
+    await own.redis.acl('DELUSER', 'few', 'gone', 'many');
+  });
+
   it('shows the same to people, and fails when it is told to', async () => {
     const { code, stdout } = await cli(['doctor', base, '--no-server', '--strict']);
     expect(code).toBe(1);

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FlowProducer, Queue } from 'bullmq';
 import type { ConnectionOptions, Job } from 'bullmq';
-import { documentedMigrationRights, documentedRule, words } from '../support/acl.js';
+import { documentedMigrationRights, documentedRule, documentedTenantOmissions, words } from '../support/acl.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { cli } from '../support/cli.js';
 import { OwnServer } from '../support/own-server.js';
@@ -12,7 +12,7 @@ import { EventLog, rejection, until } from '../support/waiting.js';
 
 /** Granted for the connection itself: how a user logs in, and what sentinels or a cluster are asked by another user, or tools. */
 const OF_CONNECTION = ['auth', 'select', 'info', 'client', 'eval', 'evalsha', 'fcall'];
-const OF_OTHERS = ['sentinel', 'cluster', 'ping', 'scan'];
+const OF_OTHERS = ['sentinel', 'cluster', 'ping', 'scan', 'acl'];
 
 describe('connection.acl', () => {
   const stage = useStage(chasquimq);
@@ -60,14 +60,21 @@ describe('connection.acl', () => {
   });
 
   it.each([
-    ['bull', '', '~{bull:*}:*'],
-    ['bull', '{tag}', '~bull:*:chasqui:*'],
-    ['{app}', '', '~{app}:*:chasqui:*'],
-  ])('a user with the prefix %s, names with %j and that rule lacks nothing', async (prefix, tag, keys) => {
+    ['bull', '', '~{bull:*}:*', [], 'fcall'],
+    ['bull', '{tag}', '~bull:*:chasqui:*', [], 'fcall'],
+    ['{app}', '', '~{app}:*:chasqui:*', [], 'fcall'],
+    // an administrator has loaded the library
+    ['bull', '', '~{bull:*}:*', documentedTenantOmissions(), 'fcall'],
+    // scripts, by their hash
+    ['bull', '', '~{bull:*}:*', ['+fcall', '+function|load'], 'evalsha'],
+  ])('the rule for %s, names with %j, %s, without %j is enough', async (prefix, tag, keys, without, how) => {
     stage.queueName += tag;
-    const rule = [...documentedRule().filter((part) => !part.startsWith('~')), keys];
-    await admin.acl('SETUSER', 'jobs', 'reset', ...rule);
+    const rule = documentedRule().filter((part) => !part.startsWith('~') && !without.includes(part));
+    await admin.acl('SETUSER', 'jobs', 'reset', ...rule, keys);
+    const { code, stderr } = await cli(['library', 'load', '--url', `redis://127.0.0.1:${own.port}`]);
+    expect([code, stderr]).toEqual([0, '']);
     await admin.call('ACL', 'LOG', 'RESET');
+    await admin.config('RESETSTAT');
     const connection: ConnectionOptions = { ...own.connection, username: 'jobs', password: 'secret', db: 1 };
     const at = { connection, prefix };
 
@@ -172,7 +179,12 @@ describe('connection.acl', () => {
     await queue.drain(true);
     await queue.obliterate({ force: true });
     expect(await keysLeft()).toEqual([]);
-    expect(await admin.call('ACL', 'LOG')).toEqual([]);
+    const refused = (await admin.call('ACL', 'LOG')) as unknown[][];
+    // it asks once a connection whether it may call functions
+    const isAsked = ([, , , , , , , object]: unknown[]) => how === 'evalsha' && object === 'fcall';
+    expect(refused.filter((entry) => !isAsked(entry))).toEqual([]);
+    const stats = await admin.info('commandstats');
+    expect(['fcall', 'evalsha'].filter((way) => new RegExp(`cmdstat_${way}:calls=[1-9]`).test(stats))).toEqual([how]);
   });
 
   /** What an obliterated queue leaves: only what expires by itself. */

@@ -13,6 +13,24 @@ export function documentedRule(): string[] {
   return rule.trim().split(/\s+/);
 }
 
+/** What the docs leave out of it for one of several tenants, whose library an administrator loads. */
+export function documentedTenantOmissions(): string[] {
+  const [, omissions] = /without `(\+function\|load [^`]*)`/.exec(page) ?? [];
+  if (!omissions) throw new Error('docs/production.md no longer says what tenants must not have');
+  return omissions.split(' ');
+}
+
+/** The rule of a tenant for the keys of one prefix. */
+export function documentedTenantRule(prefix: string): string[] {
+  const omitted = documentedTenantOmissions();
+  return documentedRuleFor(prefix).filter((part) => !omitted.includes(part));
+}
+
+/** The rule of a user who has the server alone, for the keys of one prefix. */
+export function documentedRuleFor(prefix: string): string[] {
+  return documentedRule().map((part) => (part.startsWith('~') ? part.replace('bull', prefix) : part));
+}
+
 /** What the docs grant to a user of sentinels, and in a cluster. */
 export function documentedSentinelRights(): string[] {
   return page.match(/\+sentinel\|[\w-]+/g) ?? [];

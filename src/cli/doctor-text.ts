@@ -78,7 +78,11 @@ export function judged(
 /** What to grant. */
 export function granted(rule: readonly string[]): string {
   const text = wrapped(`ACL SETUSER jobs ${rule.join(' ')}`, WIDTH, '  ');
-  return `To grant, typed on one line; inspect and watch without a queue's name need +scan, too\n\n${text}\n`;
+  return (
+    "To grant, typed on one line; inspect and watch without a queue's name need +scan, too. Where users do not trust\n" +
+    'each other, without +function|load +eval +evalsha: chasquimq library load brings the functions there\n' +
+    `\n${text}\n`
+  );
 }
 
 /** In a line what comes of it. */

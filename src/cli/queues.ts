@@ -62,6 +62,7 @@ function advice(message: string, { connection }: Server): string {
   if (/NOAUTH/.test(message)) return ' It wants a password: put it into REDIS_PASSWORD.';
   if (/WRONGPASS|invalid password/.test(message)) return ' Check the user and REDIS_PASSWORD.';
   if (/MOVED|CROSSSLOT|cluster support/i.test(message)) return ' Is it a cluster or not? See --cluster.';
+  if (/^ERR Function .* already exists/.test(message)) return ' Another library has it: see FUNCTION LIST.';
   if (/NOPERM|permissions/i.test(message)) return ' chasquimq doctor prints what to grant.';
   if (/ECONNREFUSED|ENOTFOUND|ENOENT|unreachable/.test(message)) return ' Is --url or REDIS_URL right?';
   if (connection.tls) return ' Does it speak TLS?';

@@ -12,6 +12,7 @@ interface ConnectionOwner {
 interface ConnectionReport {
   readonly closed?: boolean;
   readonly eviction?: string;
+  readonly foreignLibrary?: string;
 }
 
 /**
@@ -21,10 +22,11 @@ interface ConnectionReport {
 export function reportConnection(
   owner: ConnectionOwner,
   readiness: Readiness,
-  { closed, eviction }: ConnectionReport,
+  { closed, eviction, foreignLibrary }: ConnectionReport,
   failure: NativeError | undefined,
 ): void {
   if (eviction) warnOfEviction(eviction);
+  if (foreignLibrary) warnOfLibrary(foreignLibrary);
   if (failure) {
     const error = errorFromNative(failure);
     // what fails while closing is what closing brings about
@@ -40,4 +42,17 @@ export function reportConnection(
 /** Says once a connection, in BullMQ's words, that the server may delete jobs. */
 function warnOfEviction(policy: string): void {
   console.warn(`IMPORTANT! Eviction policy is ${policy}. It should be "noeviction"`);
+}
+
+let hasWarnedOfLibrary = false;
+
+/** Says once a process that somebody has put functions of their own under the names of ours. */
+function warnOfLibrary(name: string): void {
+  if (hasWarnedOfLibrary) return;
+  hasWarnedOfLibrary = true;
+  process.emitWarning(
+    `The library ${name} in the server is somebody else's. It is not called: calls go as scripts, where this user may run them. ` +
+      'An administrator finds out whose it is, and calls npx chasquimq library load --replace',
+    { type: 'ChasquiMQWarning', code: 'CHASQUIMQ_FOREIGN_LIBRARY' },
+  );
 }

@@ -1,7 +1,7 @@
 /** What a server's user needs, and no more. */
 
-const COMMANDS = `+auth +select +info +role +time +client|setname +client|list +fcall +function|load
-+eval +evalsha
+const COMMANDS = `+auth +select +info +role +time +client|setname +client|list +fcall +function|list
++function|load +eval +evalsha
 +get +mget +set +incrby +del +unlink +exists +persist +pexpire +pttl +type +rename
 +hget +hset +hsetnx +hdel +hexists +hgetall +hkeys +hlen +hmget +hincrby +hscan +hstrlen
 +llen +lpop +lpush +lrange +lrem +lset +ltrim +rpop +rpush

@@ -1,11 +1,11 @@
-/** Whether a server fits, judged by its answer to `INFO`. */
+/** Whether a server fits, judged by its answer to `INFO`, and by who may load functions there. */
 
 /** Worst first: it cannot be used, jobs may be lost, a hint, all is well. */
 export type Verdict = 'unfit' | 'risk' | 'hint' | 'fit';
 
 /** Field names are part of doctor's `--json` output. */
 export interface ServerFinding {
-  readonly id: keyof typeof JUDGES;
+  readonly id: keyof typeof JUDGES | 'loaders';
   readonly verdict: Verdict;
   readonly text: string;
 }
@@ -28,10 +28,20 @@ export function judgeServer(info: string, isCluster: boolean): ServerFinding[] {
     const at = line.indexOf(':');
     if (at > 0 && !line.startsWith('#')) fields.set(line.slice(0, at), line.slice(at + 1));
   }
-  return (Object.keys(JUDGES) as ServerFinding['id'][]).flatMap((id) => {
+  return (Object.keys(JUDGES) as (keyof typeof JUDGES)[]).flatMap((id) => {
     const judgement = JUDGES[id]((field) => fields.get(field), isCluster);
     return judgement ? [{ id, verdict: judgement[0], text: judgement[1] }] : [];
   });
+}
+
+/** @param loaders users who may load functions; none where nobody tells */
+export function judgeLoaders(loaders: readonly string[]): ServerFinding[] {
+  if (loaders.length < 2) return [];
+  const names = `${loaders.slice(0, -1).join(', ')} and ${loaders.at(-1)}`;
+  const text =
+    `The users ${names} may load functions: each can replace those that the others call, whatever keys they may read. ` +
+    'Where they do not trust each other: chasquimq library load, and for all but administrators -function|load.';
+  return [{ id: 'loaders', verdict: 'hint', text }];
 }
 
 function version(field: Info): Judgement {

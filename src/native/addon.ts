@@ -12,6 +12,7 @@ export const native = {
   NativeWorker: withOwnCalls(addon.NativeWorker, ['finish', 'tick']),
   ENDS_A_STEP: addon.ENDS_A_STEP,
   isPlainText: addon.isPlainText,
+  library: addon.library,
 };
 
 function load(): typeof Native {

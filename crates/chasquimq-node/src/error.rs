@@ -51,12 +51,29 @@ impl From<&Error> for NativeError {
     }
 }
 
-/// What happened to a connection: connecting failed, it closed, or the server's eviction policy deletes jobs.
-pub fn to_parts(event: ConnectionEvent) -> (Option<NativeError>, Option<bool>, Option<String>) {
-    match event {
-        ConnectionEvent::Failed(error) => (Some(NativeError::from(&error)), None, None),
-        ConnectionEvent::Closed => (None, Some(true), None),
-        ConnectionEvent::Evicts(policy) => (None, None, Some(policy)),
+/// What happened to a connection.
+#[derive(Default)]
+pub struct Happened {
+    /// Connecting failed.
+    pub failure: Option<NativeError>,
+    /// It closed.
+    pub closed: Option<bool>,
+    /// The server's eviction policy, which deletes jobs.
+    pub eviction: Option<String>,
+    /// The library in whose place the server has another.
+    pub foreign_library: Option<String>,
+}
+
+impl From<ConnectionEvent> for Happened {
+    fn from(event: ConnectionEvent) -> Self {
+        let mut happened = Self::default();
+        match event {
+            ConnectionEvent::Failed(error) => happened.failure = Some(NativeError::from(&error)),
+            ConnectionEvent::Closed => happened.closed = Some(true),
+            ConnectionEvent::Evicts(policy) => happened.eviction = Some(policy),
+            ConnectionEvent::ForeignLibrary(name) => happened.foreign_library = Some(name.to_owned()),
+        }
+        happened
     }
 }
 
@@ -67,6 +84,8 @@ fn node_code(error: &Error) -> Option<&'static str> {
         Error::QueueFull { .. } => Some("ERR_QUEUE_FULL"),
         Error::ServerTooOld(_) => Some("ERR_SERVER_TOO_OLD"),
         Error::NoScripts(_) => Some("ERR_NO_SCRIPTS"),
+        Error::LibraryMissing(_) => Some("ERR_NO_LIBRARY"),
+        Error::LibraryForeign(_) => Some("ERR_FOREIGN_LIBRARY"),
         _ => None,
     }
 }

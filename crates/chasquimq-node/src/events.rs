@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     connection::NativeConnection,
-    error::{to_parts, NativeError},
+    error::{Happened, NativeError},
     runtime::{Held, Runtime},
     sink::Sink,
 };
@@ -51,6 +51,8 @@ pub struct EventsMessage {
     pub closed: Option<bool>,
     /// A server that runs full deletes jobs, by this policy.
     pub eviction: Option<String>,
+    /// The server has somebody else's library under this name, which is ours.
+    pub foreign_library: Option<String>,
 }
 
 /// Events, by their names.
@@ -173,7 +175,11 @@ fn to_message(message: Told) -> EventsMessage {
             }
         }
         Told::Failed(error) => told.error = Some(NativeError::from(&error)),
-        Told::Connection(event) => (told.error, told.closed, told.eviction) = to_parts(event),
+        Told::Connection(event) => {
+            let happened = Happened::from(event);
+            (told.error, told.closed) = (happened.failure, happened.closed);
+            (told.eviction, told.foreign_library) = (happened.eviction, happened.foreign_library);
+        }
     }
     told
 }

@@ -136,6 +136,14 @@ pub enum Error {
     /// The server does not know the command that runs scripts.
     #[error("The server runs no scripts, which ChasquiMQ needs: it does not know the command {0}")]
     NoScripts(&'static str),
+    /// The server has no library of this release, and the user may neither load it nor run scripts.
+    #[error("The server has no library {0}, and this user may not load it: an administrator calls npx chasquimq library load")]
+    LibraryMissing(&'static str),
+    /// The server has another library, or other functions, under the names of this release's, and the user may not run scripts instead.
+    #[error(
+        "The library {0} in the server is somebody else's, and is not called: an administrator finds out whose, and calls npx chasquimq library load --replace"
+    )]
+    LibraryForeign(&'static str),
     /// A fault of the engine. A worker that tells it fetches no more; others take over its jobs when its lease has run out.
     #[error("The worker has stopped, for a fault in its engine: {0}")]
     Panicked(String),

@@ -89,6 +89,7 @@ pub use self::redis::{
     connection::Connection,
     identity::{IdentityCheck, IdentityRefusal},
     offer::TlsOffer,
+    functions::Found as FoundLibrary,
     options::{Address, ConnectOptions, Discovery, DiscoveryKind, Family, SentinelOptions, TlsOptions},
     session::ConnectionEvent,
 };
@@ -113,6 +114,7 @@ pub use keys::Keys;
 pub use queue::{
     bulk::Pick,
     by_id::RetryOptions,
+    libraries::ServerLibrary,
     lists::JobRange,
     metrics::{Client, Counts, Metrics},
     Queue,

@@ -1,7 +1,7 @@
 import { aclRule } from '../../doctor/acl.js';
 import { examine, type Examination } from '../../doctor/examine.js';
 import { readCodeBase } from '../../doctor/files.js';
-import { judgeServer, type ServerFinding } from '../../doctor/server.js';
+import { judgeLoaders, judgeServer, type ServerFinding } from '../../doctor/server.js';
 import { isGiven, readArguments, type Arguments } from '../arguments.js';
 import { Failure, UsageError, type Command, type Io } from '../command.js';
 import { examined, granted, judged, verdict } from '../doctor-text.js';
@@ -100,8 +100,11 @@ async function ask(server: Server): Promise<Answer> {
   // an old server is to be judged, too
   const anyVersion = { ...server, connection: { ...server.connection, skipVersionCheck: true } };
   try {
-    const info = await withQueue(anyVersion, 'chasquimq', async (queue) => (await queue.getBackend().client).info());
-    return { findings: judgeServer(info, server.isCluster) };
+    const { functionLoaders } = await import('../../library/server-library.js');
+    return await withQueue(anyVersion, 'chasquimq', async (queue) => {
+      const info = await (await queue.getBackend().client).info();
+      return { findings: [...judgeServer(info, server.isCluster), ...judgeLoaders(await functionLoaders(queue))] };
+    });
   } catch (error) {
     if (error instanceof Failure) return { findings: [], error: error.message };
     throw error;

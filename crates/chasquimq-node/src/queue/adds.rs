@@ -18,7 +18,7 @@ use super::{
     order::{Order, Turn},
 };
 use crate::{
-    error::to_parts,
+    error::Happened,
     runtime::Runtime,
     sink::Sink,
     text::{LongText, Pieces},
@@ -333,7 +333,11 @@ impl Adds {
         let mut told = QueueMessage::default();
         match message {
             ToJs::Added => return self.untold(),
-            ToJs::Connection(event) => (told.error, told.closed, told.eviction) = to_parts(event),
+            ToJs::Connection(event) => {
+                let happened = Happened::from(event);
+                (told.error, told.closed) = (happened.failure, happened.closed);
+                (told.eviction, told.foreign_library) = (happened.eviction, happened.foreign_library);
+            }
             ToJs::Run(work) => work(env),
             ToJs::CloseShortcut => self.close_shortcut(),
         }

@@ -24,6 +24,8 @@ pub struct QueueMessage {
     pub closed: Option<bool>,
     /// A server that runs full deletes jobs, by this policy.
     pub eviction: Option<String>,
+    /// The server has somebody else's library under this name, which is ours.
+    pub foreign_library: Option<String>,
 }
 
 /// Answer to one `add`.

@@ -6,6 +6,7 @@ mod by_id;
 mod children;
 mod flows;
 pub mod job;
+mod libraries;
 mod lists;
 mod logs;
 pub mod look;

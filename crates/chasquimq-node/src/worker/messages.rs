@@ -5,7 +5,7 @@ use napi::bindgen_prelude::{Float64Array, FnArgs};
 use napi_derive::napi;
 
 use super::batch::{to_batch, NativeBatch};
-use crate::error::{to_parts, NativeError};
+use crate::error::{Happened, NativeError};
 
 /// A plain job that became active alone: its handle, its offer, when it became active, its claim, its number, UTF-16 units of its name, its creation
 /// time, its name and data, its options.
@@ -46,6 +46,8 @@ pub struct WorkerMessage {
     pub closed: Option<bool>,
     /// A server that runs full deletes jobs, by this policy.
     pub eviction: Option<String>,
+    /// The server has somebody else's library under this name, which is ours.
+    pub foreign_library: Option<String>,
 }
 
 /// A refused outcome.
@@ -60,7 +62,7 @@ pub struct NativeRejected {
 /// A message as JavaScript reads it.
 pub fn to_message(message: Message) -> WorkerMessage {
     let finished_on = message.finished_on as f64;
-    let (connection_error, closed, eviction) = message.connection.map(to_parts).unwrap_or_default();
+    let happened = message.connection.map(Happened::from).unwrap_or_default();
     WorkerMessage {
         jobs: message.jobs.map(to_batch),
         flushed: message.flushed.map(|number| number as f64),
@@ -77,9 +79,10 @@ pub fn to_message(message: Message) -> WorkerMessage {
         lease_lost: message.lease_lost.then_some(true),
         locks_lost: some(message.locks_lost.into_iter()),
         error: message.error.as_ref().map(NativeError::from),
-        connection_error,
-        closed,
-        eviction,
+        connection_error: happened.failure,
+        closed: happened.closed,
+        eviction: happened.eviction,
+        foreign_library: happened.foreign_library,
     }
 }
 

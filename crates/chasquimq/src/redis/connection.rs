@@ -4,10 +4,7 @@ use std::{
     collections::HashMap,
     future::Future,
     io::{self, ErrorKind},
-    sync::{
-        atomic::{AtomicBool, AtomicU64, Ordering},
-        Arc, Mutex, PoisonError,
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -18,6 +15,7 @@ use super::direct::DirectSocket;
 use super::{
     discovery::slot_of_each_master,
     failure::{answer_to, is_broken, is_passing, to_error},
+    functions::{Found, Functions, Known},
     link::Link,
     options::ConnectOptions,
     session::{ConnectionEvent, Listener, Session, FIRST_RETRY},
@@ -38,10 +36,6 @@ pub struct Connection {
 
 struct Shared {
     session: Arc<Session>,
-    needs_scripts: AtomicBool,
-    // how often the library was sent, and whether it was taken: one call sends it while the others wait
-    loads: AtomicU64,
-    has_loaded: tokio::sync::Mutex<bool>,
     // in a cluster: connections to where the keys of other queues are
     others: Mutex<HashMap<u16, Connection>>,
 }
@@ -65,9 +59,6 @@ impl Connection {
         Self {
             shared: Arc::new(Shared {
                 session: Session::new(options, listener),
-                needs_scripts: AtomicBool::new(false),
-                loads: AtomicU64::new(0),
-                has_loaded: tokio::sync::Mutex::default(),
                 others: Mutex::default(),
             }),
         }
@@ -151,6 +142,9 @@ impl Connection {
         let (mut pause, mut has_broken) = (FIRST_RETRY, false);
         loop {
             let (link, generation) = self.session().connected().await?;
+            if let Some(fault) = self.functions().fault_of(command) {
+                return Err(fault);
+            }
             match self.ask(&link, command, writes).await {
                 Ok(value) => return Ok(value),
                 Err(error) if is_passing(&error) => {
@@ -250,32 +244,35 @@ impl Connection {
         }
     }
 
-    /// Whether the server, or this user's ACL, has no functions.
+    /// What is known of the functions of the server.
+    pub(super) fn functions(&self) -> &Functions {
+        &self.session().functions
+    }
+
+    /// Notes what the server has of the library.
+    pub(super) fn found(&self, found: Found) {
+        self.session().found(found);
+    }
+
+    /// Whether calls go as scripts: the server's functions are not ours, or not for this user.
     pub(crate) fn needs_scripts(&self) -> bool {
-        self.shared.needs_scripts.load(Ordering::Relaxed)
+        !self.functions().may_be_called()
     }
 
-    /// From now on calls go as scripts.
-    pub(super) fn use_scripts(&self) {
-        self.shared.needs_scripts.store(true, Ordering::Relaxed);
+    /// Looks at the functions of the server, unless that was done so lately.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub(super) async fn look_at_functions(&self, lately: Duration) -> Result<()> {
+        let (link, _) = self.session().connected().await?;
+        self.session().look_at_functions(&link, lately).await;
+        Ok(())
     }
 
-    /// How often the library was sent here.
-    pub(super) fn loads(&self) -> u64 {
-        self.shared.loads.load(Ordering::Acquire)
-    }
-
-    /// Loads the library by `load`, unless another call has done so since there were `loads`. Whether it is there.
-    pub(super) async fn load_once(&self, loads: u64, load: impl Future<Output = Result<bool>>) -> Result<bool> {
-        let mut has_loaded = self.shared.has_loaded.lock().await;
-        if self.needs_scripts() {
-            return Ok(false);
-        }
-        if self.loads() == loads {
-            *has_loaded = load.await?;
-            self.shared.loads.fetch_add(1, Ordering::AcqRel);
-        }
-        Ok(*has_loaded)
+    /// The address of the server.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub(crate) async fn place(&self) -> Result<String> {
+        Ok(self.session().connected().await?.0.server().place())
     }
 
     /// Closes for good. Calls under way, and later ones, end with [`Error::Closed`].
@@ -340,6 +337,10 @@ impl Connection {
     pub async fn open_direct(&self) -> Result<Option<DirectSocket>> {
         if self.session().options.tls.is_some() || self.is_closed() {
             return Ok(None);
+        }
+        // what goes by the socket calls functions, at which who connects has looked
+        if self.functions().known() == Known::Nothing {
+            self.session().connected().await?;
         }
         let server = match self.session().options.discovery {
             None => self.session().options.clone(),

@@ -28,10 +28,7 @@ pub(super) fn is_broken(error: &RedisError) -> bool {
 }
 
 pub(super) fn to_error(error: &RedisError, options: &ConnectOptions) -> Error {
-    let place = match &options.path {
-        Some(path) => path.display().to_string(),
-        None => format!("{}:{}", options.host, options.port),
-    };
+    let place = options.place();
     if options.path.as_ref().is_some_and(|path| !path.exists()) {
         return Error::Connection {
             message: format!("connect ENOENT {place}"),

@@ -1,31 +1,20 @@
 //! The library of functions that runs in the server, and the only code that calls it.
 
+use std::time::Instant;
+
 use redis::Value;
 
+pub use super::scripts::*;
 use super::{
     commands::{decimal, push_bulk, push_line},
     connection::Connection,
+    functions::{judge, list, Found, Known, JUST_NOW},
     reply::Reply,
 };
 use crate::{
     error::{Error, Result},
     job::msgpack::Packer,
 };
-
-/// A transition (`lua/`): a function of the library, or a script where the server has no functions.
-#[derive(Debug)]
-pub struct Script {
-    /// File name under `lua/`, without the suffix.
-    pub name: &'static str,
-    /// Name of its function.
-    pub function: &'static str,
-    /// The text of its script.
-    pub text: &'static str,
-    /// The text's SHA-1.
-    pub sha: &'static str,
-}
-
-include!(concat!(env!("OUT_DIR"), "/scripts.rs"));
 
 /// One argument of a call.
 #[derive(Debug, Clone, Copy)]
@@ -91,32 +80,56 @@ pub(crate) use args;
 const LOADS: usize = 3;
 
 impl Script {
-    /// Calls the function, and loads the library where the server lacks it. A server that takes no library gets the script.
-    /// The call repeats when the connection breaks, so it must bear running twice.
+    /// Calls the function, and loads the library where the server lacks it. Where that cannot be, or the functions are somebody else's, it calls the
+    /// script by its hash, which nobody can replace. The call repeats when the connection breaks, so it must bear running twice.
     /// # Errors
-    /// As [`Connection::send`], and [`Error::NoScripts`].
+    /// As [`Connection::send`], and [`Error::NoScripts`], [`Error::LibraryMissing`], [`Error::LibraryForeign`].
     pub async fn run(&self, connection: &Connection, base: &str, args: &[Arg<'_>]) -> Result<Value> {
+        let functions = connection.functions();
         for _ in 0..LOADS {
-            if connection.needs_scripts() {
+            if functions.are_doubtful() && functions.take_doubt() {
+                Box::pin(connection.look_at_functions(JUST_NOW)).await?;
+            }
+            let loads = functions.loads();
+            let is_missing = match functions.known() {
+                Known::Missing => true,
+                _ if !functions.may_be_called() => break,
+                _ => match self.send(connection, "FCALL", self.function, base, args).await {
+                    Err(Error::Refused(message)) if is_no_function(&message) => true,
+                    // it has connected since, to a server with others
+                    Err(Error::LibraryMissing(_) | Error::LibraryForeign(_)) => false,
+                    Err(Error::NoScripts(_)) => {
+                        functions.note(Known::Uncallable);
+                        false
+                    }
+                    Err(Error::Refused(message)) if is_denied(&message, "fcall") => {
+                        functions.note(Known::Uncallable);
+                        false
+                    }
+                    done => return done,
+                },
+            };
+            if is_missing && !Box::pin(functions.load_once(loads, load(connection))).await? {
                 break;
             }
-            let loads = connection.loads();
-            match self.send(connection, "FCALL", self.function, base, args).await {
-                Err(Error::Refused(message)) if is_no_function(&message) => {
-                    if !Box::pin(connection.load_once(loads, load(connection))).await? {
-                        break;
-                    }
-                }
-                Err(Error::NoScripts(_)) => connection.use_scripts(),
-                Err(Error::Refused(message)) if is_denied(&message, "fcall") => connection.use_scripts(),
-                done => return done,
-            }
         }
-        match self.send(connection, "EVALSHA", self.sha, base, args).await {
+        // boxed: it would make every call's future larger
+        Box::pin(self.run_by_hash(connection, base, args)).await
+    }
+
+    async fn run_by_hash(&self, connection: &Connection, base: &str, args: &[Arg<'_>]) -> Result<Value> {
+        let answer = match self.send(connection, "EVALSHA", self.sha, base, args).await {
             Err(Error::Refused(message)) if message.starts_with("NOSCRIPT") => {
                 self.send(connection, "EVAL", self.text, base, args).await
             }
             done => done,
+        };
+        match answer {
+            Err(Error::Refused(message)) if is_denied(&message, "eval") => {
+                connection.functions().doubt();
+                Err(connection.functions().fault().unwrap_or(Error::Refused(message)))
+            }
+            answer => answer,
         }
     }
 
@@ -191,9 +204,9 @@ impl Script {
     }
 
     fn how(&self, connection: &Connection) -> (&'static str, &'static str) {
-        match connection.needs_scripts() {
-            true => ("EVALSHA", self.sha),
-            false => ("FCALL", self.function),
+        match connection.functions().may_be_called() {
+            true => ("FCALL", self.function),
+            false => ("EVALSHA", self.sha),
         }
     }
 
@@ -232,23 +245,74 @@ fn is_denied(message: &str, command: &str) -> bool {
     message.starts_with("NOPERM") && message.contains(&format!("'{command}"))
 }
 
-/// Loads the library. False when the server refuses it: then this call, at least, runs as a script.
+/// Loads the library. False when the server refuses it, or has another one: then this call, at least, runs as a script.
 async fn load(connection: &Connection) -> Result<bool> {
-    match connection
-        .send_write(redis::cmd("FUNCTION").arg("LOAD").arg(LIBRARY))
-        .await
-    {
-        Ok(_) => Ok(true),
-        // another connection was faster
-        Err(Error::Refused(message)) if message.starts_with("ERR Library") && message.ends_with("already exists") => {
-            Ok(true)
+    let functions = connection.functions();
+    if matches!(functions.known(), Known::Foreign | Known::Uncallable) {
+        return Ok(false);
+    }
+    if functions.was_denied() {
+        functions.note_denial();
+        return Ok(false);
+    }
+    let began = Instant::now();
+    match connection.send_write(&load_command(false)).await {
+        Ok(_) => functions.note(Known::Ours),
+        // another connection was faster, or somebody else
+        Err(Error::Refused(message)) if is_there(&message) => {
+            connection.look_at_functions(began.elapsed()).await?;
         }
+        // another library has a function of that name
+        Err(Error::Refused(message)) if message.starts_with("ERR Function") => connection.found(Found::Foreign),
+        Err(Error::Refused(message)) if is_denied(&message, "function") => functions.note_denial(),
         Err(Error::Refused(message)) => {
-            if is_denied(&message, "function") || message.starts_with("ERR") {
-                connection.use_scripts();
+            if message.starts_with("ERR") {
+                functions.note(Known::Uncallable);
             }
-            Ok(false)
+            return Ok(false);
         }
+        Err(other) => return Err(other),
+    }
+    Ok(functions.may_be_called())
+}
+
+fn load_command(replaces: bool) -> redis::Cmd {
+    let mut load = redis::cmd("FUNCTION");
+    load.arg("LOAD");
+    if replaces {
+        load.arg("REPLACE");
+    }
+    load.arg(LIBRARY);
+    load
+}
+
+fn is_there(message: &str) -> bool {
+    message.starts_with("ERR Library") && message.ends_with("already exists")
+}
+
+/// What a server has of the library, as an administrator asks.
+/// # Errors
+/// As [`Connection::send`].
+pub(crate) async fn find(connection: &Connection) -> Result<Found> {
+    match connection.send(&list()).await {
+        Ok(libraries) => Ok(judge(&libraries)),
+        Err(Error::Refused(message)) if is_denied(&message, "function") => Ok(Found::Hidden),
+        Err(other) => Err(other),
+    }
+}
+
+/// Loads the library where it is missing, as an administrator does; over another one of its name only if it `replaces` that.
+/// # Errors
+/// As [`Connection::send`]: this user may not load it, or another library has functions of the same names.
+pub(crate) async fn provide(connection: &Connection, replaces: bool) -> Result<Found> {
+    match find(connection).await? {
+        Found::Ours => return Ok(Found::Ours),
+        Found::Foreign if !replaces => return Ok(Found::Foreign),
+        Found::Missing | Found::Hidden | Found::Foreign => {}
+    }
+    match connection.send_write(&load_command(replaces)).await {
+        Ok(_) => Ok(Found::Ours),
+        Err(Error::Refused(message)) if is_there(&message) => find(connection).await,
         Err(other) => Err(other),
     }
 }
@@ -271,7 +335,7 @@ mod tests {
         for _ in 0..2 {
             let command = ADD.by_name(&connection, "{bull:q}:", &args).get_packed_command();
             assert_eq!(ADD.packed(&connection, "{bull:q}:", &args), command);
-            connection.use_scripts();
+            connection.functions().note(Known::Uncallable);
         }
     }
 }

@@ -10,6 +10,7 @@ mod door;
 pub(crate) mod exactly_once;
 mod failure;
 pub mod identity;
+pub(crate) mod functions;
 pub mod library;
 mod link;
 mod login;
@@ -18,6 +19,7 @@ pub mod options;
 pub mod reply;
 #[cfg(unix)]
 mod resp;
+mod scripts;
 pub(crate) mod session;
 mod stream;
 mod tls;

@@ -172,6 +172,14 @@ impl ConnectOptions {
         }
     }
 
+    /// The server's address, as people read it.
+    pub(super) fn place(&self) -> String {
+        match &self.path {
+            Some(path) => path.display().to_string(),
+            None => format!("{}:{}", self.host, self.port),
+        }
+    }
+
     pub(super) fn wants_master(&self) -> bool {
         let kind = self.discovery.as_ref().map(|discovery| &discovery.kind);
         matches!(kind, Some(DiscoveryKind::Sentinel(_)))

@@ -17,9 +17,11 @@ use tokio::{sync::watch, time::Instant};
 use super::{
     discovery::Finder,
     failure::to_error,
+    functions::{look, Found, Functions, LATELY},
     link::Link,
     login::{check_version, field, in_time, log_in, server_info},
     options::ConnectOptions,
+    scripts::LIBRARY_NAME,
 };
 use crate::error::{Error, Result};
 
@@ -40,6 +42,8 @@ pub enum ConnectionEvent {
     Closed,
     /// The server's eviction policy, which deletes jobs when memory is full. Sent once.
     Evicts(String),
+    /// The functions that the server has under the names of ours are somebody else's: they are not called. Has the library's name. Sent once.
+    ForeignLibrary(&'static str),
 }
 
 pub(super) type Listener = Arc<dyn Fn(ConnectionEvent) + Send + Sync>;
@@ -58,6 +62,7 @@ pub(super) struct Session {
     connecting: tokio::sync::Mutex<()>,
     closed: watch::Sender<bool>,
     warned_of_eviction: AtomicBool,
+    pub(super) functions: Functions,
     // the run id of the latest server process, and how often it changed
     run_id: Mutex<String>,
     servers: AtomicU64,
@@ -82,6 +87,7 @@ impl Session {
             connecting: tokio::sync::Mutex::new(()),
             closed: watch::Sender::new(false),
             warned_of_eviction: AtomicBool::new(false),
+            functions: Functions::default(),
             run_id: Mutex::default(),
             servers: AtomicU64::new(0),
         })
@@ -189,8 +195,11 @@ impl Session {
                 (self.listener)(ConnectionEvent::Evicts(policy.to_owned()));
             }
         }
+        let run_id = field(&info, "run_id:").unwrap_or_default();
+        let found = in_time(options, look(&link, run_id, LATELY)).await?;
+        self.tell_foreign(self.functions.opened(found));
         if let Ok(mut current) = self.current.lock() {
-            self.note_server(field(&info, "run_id:").unwrap_or_default(), current.generation > 0);
+            self.note_server(run_id, current.generation > 0);
             current.generation += 1;
             self.watch(&link, current.generation);
             current.link = Some(link);
@@ -207,6 +216,25 @@ impl Session {
                 session.lose(generation);
             }
         });
+    }
+
+    /// Looks at the functions of the server, unless that was done so lately. A link that breaks meanwhile tells nothing.
+    pub(super) async fn look_at_functions(&self, link: &Link, lately: Duration) {
+        let run_id = self.run_id.lock().map(|known| known.clone()).unwrap_or_default();
+        if let Ok(found) = look(link, &run_id, lately).await {
+            self.found(found);
+        }
+    }
+
+    /// Notes what the server has of the library.
+    pub(super) fn found(&self, found: Found) {
+        self.tell_foreign(self.functions.found(found));
+    }
+
+    fn tell_foreign(&self, is_news: bool) {
+        if is_news {
+            (self.listener)(ConnectionEvent::ForeignLibrary(LIBRARY_NAME));
+        }
     }
 
     fn note_server(&self, run_id: &str, had_another: bool) {
