@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use chasquimq::{Address, ConnectOptions, Discovery, DiscoveryKind, Family, SentinelOptions, TlsOptions};
+use chasquimq::{Address, ConnectOptions, Discovery, DiscoveryKind, Family, Secret, SentinelOptions, TlsOptions};
 use napi_derive::napi;
 
 /// Where the server is.
@@ -115,7 +115,7 @@ impl NativeConnection {
             }),
             path: self.path.as_ref().map(PathBuf::from),
             username: self.username.clone(),
-            password: self.password.clone(),
+            password: self.password.clone().map(Secret::from),
             db: self.db.unwrap_or(0),
             discovery: self.discovery.as_ref().map(NativeDiscovery::to_discovery),
             tls: self.tls.as_ref().map(NativeTls::to_options),
@@ -134,7 +134,7 @@ impl NativeTls {
             insecure: self.reject_unauthorized == Some(false),
             ca: self.ca.clone(),
             cert: self.cert.clone(),
-            key: self.key.clone(),
+            key: self.key.clone().map(Secret::from),
             server_name: self.servername.clone(),
         }
     }
@@ -152,7 +152,7 @@ impl NativeDiscovery {
                 Some(sentinel) => DiscoveryKind::Sentinel(SentinelOptions {
                     master: sentinel.name.clone(),
                     username: sentinel.username.clone(),
-                    password: sentinel.password.clone(),
+                    password: sentinel.password.clone().map(Secret::from),
                     tls: sentinel.tls.as_ref().map(NativeTls::to_options),
                     only_these: sentinel.only_these,
                 }),

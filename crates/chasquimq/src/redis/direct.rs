@@ -16,7 +16,7 @@ use redis::{Cmd, Value};
 
 use super::{
     commands::Commands,
-    login::{login, needs_no_password, set_name},
+    login::{login, needs_no_password, refusal_alone, set_name},
     options::ConnectOptions,
     resp::{parse, skip},
     stream::keep_alive,
@@ -72,6 +72,9 @@ impl DirectSocket {
         for command in login(options) {
             match self.ask(&command)? {
                 Err(error) if needs_no_password(&error.to_string()) => {}
+                Err(Error::Refused(refusal)) => {
+                    return Err(Error::Refused(refusal_alone(&refusal).to_owned().into()));
+                }
                 answer => drop(answer?),
             }
         }

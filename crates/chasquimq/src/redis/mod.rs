@@ -16,5 +16,6 @@ pub mod options;
 pub mod reply;
 #[cfg(unix)]
 mod resp;
+pub mod secret;
 pub(crate) mod session;
 mod stream;

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use super::secret::Secret;
 use crate::keys::slot_of;
 
 /// Where the server is and how to log in.
@@ -25,7 +26,7 @@ pub struct ConnectOptions {
     /// ACL user.
     pub username: Option<String>,
     /// Password.
-    pub password: Option<String>,
+    pub password: Option<Secret>,
     /// Database number.
     pub db: i64,
     /// TLS, if wanted.
@@ -76,7 +77,7 @@ pub struct TlsOptions {
     /// Client certificate.
     pub cert: Option<String>,
     /// Client key.
-    pub key: Option<String>,
+    pub key: Option<Secret>,
     /// Server name for SNI and for the certificate; default the host.
     pub server_name: Option<String>,
 }
@@ -127,7 +128,7 @@ pub struct SentinelOptions {
     /// ACL user of the sentinels.
     pub username: Option<String>,
     /// Password of the sentinels.
-    pub password: Option<String>,
+    pub password: Option<Secret>,
     /// TLS of the sentinels, if wanted.
     pub tls: Option<TlsOptions>,
     /// Do not ask them which other sentinels there are.
