@@ -9,10 +9,13 @@ mod discovery;
 mod door;
 pub(crate) mod exactly_once;
 mod failure;
+pub(crate) mod framing;
 pub mod library;
 mod link;
 mod login;
 pub mod options;
+#[cfg(unix)]
+mod plain_stream;
 pub mod reply;
 #[cfg(unix)]
 mod resp;
