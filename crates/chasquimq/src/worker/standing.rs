@@ -41,7 +41,7 @@ pub(super) struct Standing {
 impl Standing {
     /// Jobs to take now, and as surplus, `coming` jobs being about to be held.
     pub(super) fn room(&self, coming: u32, options: &WorkerOptions) -> (i64, i64) {
-        let held = self.in_flight.jobs() + coming;
+        let held = self.in_flight.jobs().saturating_add(coming);
         let (want, surplus) = self.prefetch.ask(held, options.concurrency);
         match i64::from(want) {
             want if want > MOST_WANTED => (MOST_WANTED, 0),
@@ -76,6 +76,7 @@ impl Standing {
         let behind = Behind {
             number: self.wait_number,
             want: request.want,
+            is_along: false,
         };
         (behind, request)
     }

@@ -27,6 +27,8 @@ pub(super) struct Behind {
     pub(super) number: i64,
     /// Jobs it asks for.
     pub(super) want: i64,
+    /// It is behind none: an add took it along.
+    pub(super) is_along: bool,
 }
 
 /// What a step asks for.
@@ -70,6 +72,14 @@ impl StepRequest {
         Self {
             slot: BEHIND_WAIT,
             ..Self::new(number, now_ms, room, false)
+        }
+    }
+
+    /// The same step as this one, to be sent now.
+    pub(super) fn again(behind: Behind, now_ms: i64, room: (i64, i64)) -> Self {
+        match behind.is_along {
+            true => Self::new(behind.number, now_ms, room, false),
+            false => Self::behind_wait(behind.number, now_ms, room),
         }
     }
 
