@@ -108,7 +108,7 @@ export declare class NativeQueue {
   /** Finished jobs a minute. */
   getMetrics(state: string, start: number, end: number): Promise<NativeMetrics>
   /** Connected workers, or readers of events, as the server describes its clients. */
-  getClients(events: boolean): Promise<Array<Record<string, string>>>
+  getClients(events: boolean): Promise<Array<Array<[string, string]>>>
   /** Names of the queues with this one's prefix. */
   queueNames(): Promise<Array<string>>
   /** Removes the oldest events; gives their number. */
@@ -154,7 +154,7 @@ export declare class NativeQueue {
   /** Writes the queue's version and event cap. */
   setMeta(version: string, maxLenEvents: number): Promise<void>
   /** Every setting of the queue. */
-  getMeta(): Promise<Record<string, string>>
+  getMeta(): Promise<Array<[string, string]>>
   /** Sets or clears the queue's flag. */
   pause(paused: boolean): Promise<void>
   /** The queue's flag. */

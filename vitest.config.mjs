@@ -29,7 +29,7 @@ const STANDALONE_ONLY = {
       'worker.idle',
     ],
   ],
-  'a proxy leads them to the one server': ['connection.cuts', 'connection.held', 'connection.tls'],
+  'a proxy leads them to the one server': ['connection.cuts', 'connection.garbled', 'connection.held', 'connection.tls'],
   'there is no server in it': ['no-addon', 'schedulers.times'],
   'it is long, and watches over a process and the keys of a queue alone': ['memory'],
   'a chaos run kills workers there, too': ['schedulers.kill', 'worker.kill'],

@@ -1,7 +1,8 @@
 // What users of a program may choose (names, ids, data, errors) is never run as code and never becomes a key of anything but its queue.
 import { describe, expect, it } from 'vitest';
-import type { FlowProducer, Queue } from 'bullmq';
+import type { FlowProducer, Job, Queue } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';
+import { redisClient } from '../support/redis.js';
 import { useOwnServer } from '../support/use-own-server.js';
 import { useStage } from '../support/stage.js';
 import { EventLog } from '../support/waiting.js';
@@ -36,6 +37,35 @@ function baseOf(prefix: string, name: string): string {
 describe('hostile names', () => {
   const stage = useStage(chasquimq);
   const own = useOwnServer();
+
+  it('an option that is called as a prototype is one option more', async () => {
+    const queue = stage.queue();
+    const opts = JSON.parse('{"__proto__":{"attempts":5,"priority":3},"constructor":{"delay":100000}}') as object;
+    const template = { name: 'job', opts: JSON.parse('{"__proto__":{"attempts":5}}') as object };
+    await queue.upsertJobScheduler('every', { every: 1_000_000 }, template);
+    const [scheduler] = await queue.getJobSchedulers();
+    expect(Object.getPrototypeOf(scheduler)).toBe(Object.prototype);
+    expect(scheduler.template?.opts?.attempts).toBeUndefined();
+    await queue.add('plain', 1, opts);
+    await queue.add('record', 2, { ...opts, lifo: true });
+    const worker = stage.worker(async (job) => {
+      expect(Object.getPrototypeOf(job.opts)).toBe(Object.prototype);
+      await Promise.reject(new Error(`${job.opts.attempts} ${job.opts.priority ?? 0} ${Object.keys(job.opts).sort()}`));
+    });
+    const log = new EventLog(worker, ['failed']);
+    const failed = await log.get<[Job, Error]>('failed', 3, WAIT_MS).then(() => log.all<[Job, Error]>('failed'));
+    const reasons = failed.filter(([job]) => job.name !== 'job').map(([job, error]) => [job.name, error.message]);
+    expect(reasons.sort()).toEqual([
+      ['plain', '0 0 __proto__,attempts,backoff,constructor'],
+      ['record', '0 0 __proto__,attempts,backoff,constructor,lifo'],
+    ]);
+    // of any field that stands with the queue
+    const redis = redisClient();
+    await redis.hset(`{bull:${stage.queueName}}:meta`, '__proto__', 'x');
+    await redis.quit();
+    const meta = await queue.getMeta();
+    expect([Object.getPrototypeOf(meta), Object.keys(meta).includes('__proto__')]).toEqual([Object.prototype, true]);
+  });
 
   /** Uses a text wherever a caller may. */
   async function use(queue: Queue, flows: FlowProducer, prefix: string, text: string): Promise<number> {

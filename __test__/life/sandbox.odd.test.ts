@@ -29,6 +29,26 @@ describe('sandbox.odd', () => {
     expect(results).toEqual(names.map(() => ['fine', 'fine']));
   });
 
+  it('a processor calls nothing of its job but what it may', async () => {
+    const queue = stage.queue();
+    await queue.addBulk(['removes', 'asks', 'fine', 'bare'].map((name) => ({ name, data: {} })));
+    const { connection } = queue.opts;
+    const worker = stage.watch(new chasquimq.Worker(stage.queueName, ODD, { connection }));
+    const log = new EventLog(worker, ['completed', 'failed']);
+    await log.when('all to end', () => log.entries.length === 4, START_MS);
+    const failed = log.all<[Job, Error]>('failed').map(([job, error]) => [job.name, error.message]);
+    expect(failed).toEqual([
+      ['removes', 'A processor in a file has no call "remove"'],
+      ['bare', 'undefined'],
+    ]);
+    const completed = log.all<[Job, string]>('completed').map(([job, result]) => [job.name, result]);
+    expect(completed).toEqual([
+      ['asks', 'A processor in a file has no call "constructor"'],
+      ['fine', 'fine'],
+    ]);
+    expect(await queue.getJobCountByTypes('failed')).toBe(2);
+  });
+
   it('a thread that exits takes no other along', async () => {
     const queue = stage.queue();
     const { connection } = queue.opts;

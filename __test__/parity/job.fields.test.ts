@@ -279,6 +279,13 @@ describe.each(libraries)('$name: job.fields', ({ lib }) => {
     expect([stored.name, stored.data, stored.opts.attempts]).toEqual(['paint', { colour: 'red' }, 0]);
   });
 
+  it('stored options change no prototype', () => {
+    const opts = lib.Job.optsFromJSON('{"__proto__":{"attempts":5},"constructor":{"a":1},"delay":5}');
+    expect(Object.getPrototypeOf(opts)).toBe(Object.prototype);
+    expect([opts.delay, 'attempts' in opts]).toEqual([5, false]);
+    expect(({} as { attempts?: number }).attempts).toBeUndefined();
+  });
+
   it('Job.optsFromJSON reads short names, by a table of the caller in place of its own', () => {
     const text = '{"fpof":true,"tm":"x","d":5,"kept":1}';
     expect(lib.Job.optsFromJSON(text)).toEqual({

@@ -1,6 +1,6 @@
 // Pins the checks of job options, their order, and their text.
 import { describe, expect, it } from 'vitest';
-import { normaliseOptions, OptionsChecker, optionsFromText } from '../../src/add/job-options.js';
+import { copyOptions, normaliseOptions, OptionsChecker, optionsFromText } from '../../src/add/job-options.js';
 import type { JobsOptions } from '../../src/options/job.js';
 
 const check = (opts: object, data = '{}') => new OptionsChecker().check('job', data, opts);
@@ -54,6 +54,18 @@ describe('a rule of BullMQ that fails', () => {
 
   it('wins over an option that is not there yet', () => {
     expect(() => check({ failParentOnFailure: true, jobId: '12' })).toThrow('Custom Id cannot be integers');
+  });
+});
+
+describe('options that are read back', () => {
+  it('keep a key that is the name of a prototype, as their own', () => {
+    const text = '{"__proto__":{"attempts":5},"constructor":1,"toString":2,"fpof":true}';
+    const opts = optionsFromText(text);
+    expect(Object.keys(opts)).toEqual(['__proto__', 'constructor', 'toString', 'failParentOnFailure']);
+    expect(Object.getPrototypeOf(opts)).toBe(Object.prototype);
+    expect(opts.attempts).toBeUndefined();
+    expect(normaliseOptions(opts).attempts).toBe(0);
+    expect(JSON.stringify(copyOptions(opts))).toBe(text.replace('fpof', 'failParentOnFailure'));
   });
 });
 

@@ -233,6 +233,8 @@ export function optionsFromText(
   const opts: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(raw)) {
     if (Object.hasOwn(names, key)) opts[names[key]] = value;
+    else if (key === '__proto__')
+      Object.defineProperty(opts, key, { value, writable: true, enumerable: true, configurable: true });
     else if (key === 'tm') opts.telemetry = { ...(opts.telemetry as object), metadata: value };
     else if (key === 'omc') opts.telemetry = { ...(opts.telemetry as object), omitContext: value };
     else opts[key] = value;

@@ -190,7 +190,7 @@ export class QueueGetters<
 
   /** What is stored about the queue as a whole. */
   async getMeta(): Promise<QueueMeta> {
-    const stored = new Map(Object.entries(await this[COMMANDS].native.getMeta()));
+    const stored = new Map(await this[COMMANDS].native.getMeta());
     const numbers: QueueMeta = {};
     for (const [field, name] of META_NUMBERS) {
       const value = stored.get(field);
@@ -330,7 +330,9 @@ export class QueueGetters<
   /** @internal */
   async [CLIENTS](events: boolean): Promise<{ [index: string]: string }[]> {
     try {
-      const clients = await this[COMMANDS].native.getClients(events);
+      const clients: Record<string, string>[] = (await this[COMMANDS].native.getClients(events)).map((fields) =>
+        Object.fromEntries(fields),
+      );
       return clients.map((client) => ({ ...client, name: this.name, rawname: client.name ?? '' }));
     } catch (error) {
       // what BullMQ says of servers that do not know the command

@@ -6,12 +6,15 @@ import { Worker as Thread } from 'node:worker_threads';
 import type { Job } from '../job/job.js';
 import type { JobQueue } from '../job/minimal-queue.js';
 import type { SandboxedOptions } from '../options/worker.js';
-import type { ToChild, ToParent } from './messages.js';
+import { ASKED, TOLD, type ToChild, type ToParent } from './messages.js';
 import { fromPlainError, toPlainError } from './plain-error.js';
 import { withExtension } from './processor-file.js';
 
 /** Milliseconds a child is given to end its job when it is to leave. */
 const GRACE_MS = 30_000;
+
+/** What a processor may have done to its job. */
+const CALLS: ReadonlySet<string> = new Set([...TOLD, ...ASKED]);
 
 /** Node's exit codes. */
 const EXIT_CODES: Record<number, string> = {
@@ -210,8 +213,12 @@ export class Child {
   }
 }
 
-/** Does what a processor asked of its job: the one it runs, or ran last, or one that has ended before. */
+/**
+ * Does what a processor asked of its job: the one it runs, or ran last, or one that has ended before.
+ * @throws (rejects) Error for what is no call of theirs: a processor may send what it likes
+ */
 async function callOn(running: Job, { method, args, late }: Extract<ToParent, { cmd: 'call' }>): Promise<unknown> {
+  if (!CALLS.has(method)) throw new Error(`A processor in a file has no call ${JSON.stringify(method)}`);
   const { queue } = running as unknown as { queue: JobQueue };
   const job = late ? (running.constructor as typeof Job).fromJSON(queue, late) : running;
   return (job as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>)[method](...args);

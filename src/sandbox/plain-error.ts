@@ -19,10 +19,7 @@ export function toPlainError(thrown: unknown): PlainError {
 
 function plainly(thrown: unknown): PlainError {
   const error = thrown instanceof Error || isErrorLike(thrown) ? thrown : new Error(String(thrown));
-  const plain: Record<string, unknown> = {};
-  for (const key of Object.getOwnPropertyNames(error)) {
-    plain[key] = withoutCircles((error as unknown as Record<string, unknown>)[key], [error]);
-  }
+  const plain = Object.fromEntries(ownEntries(error).map(([key, value]) => [key, withoutCircles(value, [error])]));
   return { ...plain, message: error.message || String(error) };
 }
 
@@ -47,8 +44,12 @@ function ownEntries(value: object): [string, unknown][] {
   return Object.getOwnPropertyNames(value).map((key) => [key, (value as Record<string, unknown>)[key]]);
 }
 
-/** An Error with the properties that the plain one has. All but the stack are listed, as in BullMQ: its message is in its JSON. */
+/**
+ * An Error with the properties that the plain one has. All but the stack are listed, as in BullMQ: its message is in its JSON. What is none, which a
+ * processor may send as well, becomes the message of one.
+ */
 export function fromPlainError(plain: PlainError): Error {
+  if (typeof plain !== 'object' || plain === null) return new Error(String(plain));
   const error = new Error(plain.message);
   for (const [key, value] of Object.entries(plain)) {
     Object.defineProperty(error, key, { value, writable: true, configurable: true, enumerable: key !== 'stack' });

@@ -253,8 +253,8 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
 }
 
 function toJson<D>({ id, name, next, count, data, template, repeat, offset }: NativeScheduler): JobSchedulerJson<D> {
-  const json: JobSchedulerJson<D> = { key: id, name, next, iterationCount: count };
-  Object.assign(json, JSON.parse(repeat), { offset });
+  const stored = JSON.parse(repeat) as Partial<JobSchedulerJson<D>>;
+  const json: JobSchedulerJson<D> = { key: id, name, next, iterationCount: count, ...stored, offset };
   if (data !== EMPTY || template !== EMPTY) {
     json.template = {
       ...(data !== EMPTY && { data: JSON.parse(data) as D }),

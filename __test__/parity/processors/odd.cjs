@@ -22,6 +22,23 @@ const kinds = {
     process.send(null);
     return 'fine';
   },
+  // calls that no processor has
+  removes: () => {
+    process.send({ cmd: 'call', method: 'remove', args: [] });
+    return 'fine';
+  },
+  asks: () =>
+    new Promise((resolve) => {
+      process.on(
+        'message',
+        ({ cmd, question, error }) => cmd === 'answer' && question === -1 && resolve(error.message),
+      );
+      process.send({ cmd: 'call', method: 'constructor', args: [], question: -1 });
+    }),
+  bare: () => {
+    process.send({ cmd: 'failed' }, () => process.exit(0));
+    return new Promise(() => {});
+  },
   fine: () => 'fine',
 };
 

@@ -3,6 +3,8 @@
 //!
 //! `chasquimq-counts PART ROUNDS`; a round is [`JOBS`] jobs.
 
+#![forbid(unsafe_code)]
+
 use std::{hint::black_box, process::ExitCode};
 
 use chasquimq::{

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use chasquimq::{
-    Address, ConnectOptions, Discovery, DiscoveryKind, Family, IdentityCheck, IdentityRefusal, SentinelOptions,
+    Address, ConnectOptions, Discovery, DiscoveryKind, Family, IdentityCheck, IdentityRefusal, Secret, SentinelOptions,
     TlsOffer, TlsOptions,
 };
 use napi::{
@@ -152,7 +152,7 @@ impl NativeConnection {
             }),
             path: self.path.as_ref().map(PathBuf::from),
             username: self.username.clone(),
-            password: self.password.clone(),
+            password: self.password.clone().map(Secret::from),
             db: self.db.unwrap_or(0),
             discovery: self.discovery.as_ref().map(NativeDiscovery::to_discovery),
             tls: self.tls.as_ref().map(NativeTls::to_options),
@@ -171,7 +171,7 @@ impl NativeTls {
             insecure: self.reject_unauthorized == Some(false),
             ca: self.ca.clone(),
             cert: self.cert.clone(),
-            key: self.key.clone(),
+            key: self.key.clone().map(Secret::from),
             crl: self.crl.clone(),
             server_name: self.servername.clone(),
             offer: TlsOffer {
@@ -216,7 +216,7 @@ impl NativeDiscovery {
                 Some(sentinel) => DiscoveryKind::Sentinel(SentinelOptions {
                     master: sentinel.name.clone(),
                     username: sentinel.username.clone(),
-                    password: sentinel.password.clone(),
+                    password: sentinel.password.clone().map(Secret::from),
                     tls: sentinel.tls.as_ref().map(|tls| Box::new(tls.to_options())),
                     only_these: sentinel.only_these,
                 }),

@@ -11,7 +11,7 @@ use std::{
 use chasquimq::Error;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use napi::{
-    bindgen_prelude::{JsValue, Object, ToNapiValue},
+    bindgen_prelude::{Object, ToNapiValue},
     Env, JsDeferred, Result,
 };
 use tokio::sync::{
@@ -204,15 +204,7 @@ impl Held {
     }
 }
 
-/// Names and values that become an object, in this order.
-pub struct Fields(pub Vec<(String, String)>);
-
-impl ToNapiValue for Fields {
-    unsafe fn to_napi_value(env: napi::sys::napi_env, value: Self) -> Result<napi::sys::napi_value> {
-        let mut object = Object::new(&Env::from_raw(env))?;
-        for (name, value) in value.0 {
-            object.set(name, value)?;
-        }
-        Ok(object.raw())
-    }
+/// Names and values that are to become an object, in this order. JavaScript makes it: of a stored name, `__proto__` say, must not become more than one.
+pub fn to_pairs(fields: Vec<(String, String)>) -> Vec<Vec<String>> {
+    fields.into_iter().map(|(name, value)| vec![name, value]).collect()
 }

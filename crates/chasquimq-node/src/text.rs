@@ -2,7 +2,7 @@
 
 use napi::{
     bindgen_prelude::{FromNapiValue, ToNapiValue, TypeName, ValidateNapiValue},
-    check_status, sys, Result, ValueType,
+    check_status, sys, Error, Result, Status, ValueType,
 };
 use napi_derive::napi;
 
@@ -25,25 +25,37 @@ impl FromNapiValue for Text {
     /// Asks for no length in bytes, for which V8 looks at the whole text: there is room for the longest of so many units.
     unsafe fn from_napi_value(env: sys::napi_env, value: sys::napi_value) -> Result<Self> {
         let (mut units, mut written) = (0, 0);
-        // SAFETY: the caller's promise; V8 writes within the capacity, and UTF-8 that is valid: it replaces lone surrogates
-        unsafe {
-            // without a buffer, this tells how many units there are
-            check_status!(
-                sys::napi_get_value_string_latin1(env, value, std::ptr::null_mut(), 0, &mut units),
-                "A text is expected"
-            )?;
-            let mut bytes = Vec::<u8>::with_capacity(3 * units + 1);
-            check_status!(sys::napi_get_value_string_utf8(
-                env,
-                value,
-                bytes.as_mut_ptr().cast(),
-                bytes.capacity(),
-                &mut written
-            ))?;
-            bytes.set_len(written);
-            Ok(Self(String::from_utf8_unchecked(bytes)))
-        }
+        // SAFETY: the caller's promise. Without a buffer, this tells how many units there are
+        let counted = unsafe { sys::napi_get_value_string_latin1(env, value, std::ptr::null_mut(), 0, &mut units) };
+        check_status!(counted, "A text is expected")?;
+        let mut bytes = Vec::<u8>::with_capacity(3 * units + 1);
+        let room = bytes.capacity();
+        // SAFETY: the caller's promise; within the capacity, so much is written as it is told
+        let copied = unsafe {
+            let copied = sys::napi_get_value_string_utf8(env, value, bytes.as_mut_ptr().cast(), room, &mut written);
+            bytes.set_len(written.min(room));
+            copied
+        };
+        check_status!(copied)?;
+        Ok(Self(utf8_of(bytes)?))
     }
+}
+
+/// A text of these bytes. V8 replaces surrogates without their other half, and other runtimes may write them as they are: here, too, each becomes one
+/// character.
+fn utf8_of(bytes: Vec<u8>) -> Result<String> {
+    let mut bytes = match String::from_utf8(bytes) {
+        Ok(text) => return Ok(text),
+        Err(error) => error.into_bytes(),
+    };
+    let mut at = 0;
+    while at + 2 < bytes.len() {
+        if let [0xed, 0xa0..=0xbf, _] = bytes[at..at + 3] {
+            bytes[at..at + 3].copy_from_slice("\u{fffd}".as_bytes());
+        }
+        at += 1;
+    }
+    String::from_utf8(bytes).map_err(|_| Error::new(Status::InvalidArg, "this runtime gives a text that is no UTF-8"))
 }
 
 /// Texts that JavaScript gave in one or, where they are long together, in several, each of whole texts.
@@ -225,6 +237,18 @@ mod tests {
             assert_eq!(given.joined(), text);
         }
         assert_eq!(units_of(text), 6);
+    }
+
+    #[test]
+    fn a_text_is_utf8_whatever_a_runtime_gives() {
+        let text = "añ😀\u{fffd}";
+        assert_eq!(utf8_of(text.as_bytes().to_vec()).expect("a text"), text);
+        // a lone surrogate, and a pair of them, as three bytes each
+        let halves = [b"a\xed\xa0\x80b".as_slice(), b"\xed\xa0\xbd\xed\xb8\x80\xc3\xb1"].concat();
+        assert_eq!(utf8_of(halves).expect("a text"), "a\u{fffd}b\u{fffd}\u{fffd}ñ");
+        for bytes in [b"\xff".as_slice(), b"a\xc3", b"\xed\xa0", b"\xc0\x80"] {
+            assert!(utf8_of(bytes.to_vec()).is_err(), "{bytes:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,13 @@
 //! What can go wrong, as variants a caller can act on.
 
-use std::{fmt, ops::Deref, time::Duration};
+use std::{
+    fmt::{self, Write as _},
+    ops::Deref,
+    time::Duration,
+};
+
+/// Bytes of the reason why a value cannot be read, which may become that of a job's failure.
+const LONGEST_WHY: usize = 500;
 
 /// Result of every engine call.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -250,10 +257,46 @@ impl Error {
         }
     }
 
-    pub(crate) fn malformed(what: &str, why: impl std::fmt::Display) -> Self {
+    pub(crate) fn malformed(what: &str, why: impl fmt::Display) -> Self {
+        let mut short = Short(String::new());
+        // no more than that is written
+        let _ = write!(short, "{why}");
         Error::Malformed {
             what: what.to_owned(),
-            why: why.to_string(),
+            why: short.0,
         }
+    }
+}
+
+/// A text that ends after [`LONGEST_WHY`] bytes: what is wrong with stored values may repeat them.
+struct Short(String);
+
+impl fmt::Write for Short {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = LONGEST_WHY.saturating_sub(self.0.len());
+        let fits = text.len() <= room;
+        let end = text
+            .char_indices()
+            .map(|(at, _)| at)
+            .take_while(|at| *at <= room)
+            .last();
+        self.0.push_str(if fits { text } else { &text[..end.unwrap_or(0)] });
+        fits.then_some(()).ok_or(fmt::Error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_a_value_cannot_be_read_is_told_in_a_few_words() {
+        let why = |text: &str| match Error::malformed("a text", text) {
+            Error::Malformed { why, .. } => why,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(why("ñ".repeat(250).as_str()).len(), 500);
+        assert_eq!(why(&format!("x{}", "ñ".repeat(1 << 20))).len(), 499);
+        assert_eq!(why("nil"), "nil");
     }
 }

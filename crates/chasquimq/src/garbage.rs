@@ -1,7 +1,14 @@
 //! The decoders on bytes that nobody wrote: they never panic, give no more than there is, and say what is wrong. What they are given
 //! comes from valid forms and from kept finds, changed by chance that can be repeated: a failure shows the bytes.
 
+#[cfg(unix)]
+mod lying_server;
+
+use redis::Value;
+
 use crate::{
+    active::Active,
+    add::read_added,
     error::{Error, Result},
     events::unpack::count_events,
     job::{
@@ -11,8 +18,11 @@ use crate::{
         record::{prioritized_body, record_body},
         Body, StateFields,
     },
+    lost::Lost,
+    redis::reply::{int, Reply},
 };
 
+/// How often things are changed by chance, a seed. With `CHASQUIMQ_GARBAGE=<times>` as many times more often, from another place on.
 const CHANGES: u64 = 4_000;
 /// Finds: lengths that are not there, depth without end, heads of what no version writes.
 const KEPT: [&[u8]; 14] = [
@@ -36,7 +46,22 @@ const KEPT: [&[u8]; 14] = [
 /// SplitMix64.
 pub(crate) struct Chance(pub(crate) u64);
 
+/// Changes to be made.
+pub(crate) fn changes() -> u64 {
+    CHANGES * times()
+}
+
+fn times() -> u64 {
+    let times = std::env::var("CHASQUIMQ_GARBAGE").ok();
+    times.and_then(|times| times.parse().ok()).unwrap_or(1).max(1)
+}
+
 impl Chance {
+    /// The same in each short run.
+    pub(crate) fn of_run(seed: u64) -> Self {
+        Self(seed.wrapping_add((times() - 1) << 32))
+    }
+
     pub(crate) fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
@@ -77,7 +102,7 @@ fn text(chance: &mut Chance) -> String {
     TEXTS[chance.below(TEXTS.len())].repeat(1 + chance.below(3) * chance.below(40))
 }
 
-fn frame(chance: &mut Chance) -> (Vec<u8>, Vec<(String, String)>) {
+pub(crate) fn frame(chance: &mut Chance) -> (Vec<u8>, Vec<(String, String)>) {
     let mut builder = FrameBuilder::new(7, "{}");
     let jobs: Vec<_> = (0..=chance.below(MAX_JOBS))
         .map(|_| (text(chance), text(chance)))
@@ -86,6 +111,18 @@ fn frame(chance: &mut Chance) -> (Vec<u8>, Vec<(String, String)>) {
         builder.push(name, data);
     }
     (builder.finish().0, jobs)
+}
+
+/// A value as a reply may hold it.
+pub(crate) fn value(chance: &mut Chance, depth: usize) -> Value {
+    match chance.below(if depth < 4 { 8 } else { 5 }) {
+        0 => Value::Nil,
+        1 => Value::Int([0, 1, 64, -1, -3, i64::MAX, i64::MIN, 7][chance.below(8)]),
+        2 => Value::BulkString(chance.change(b"\x94\x91\xa11\x91\xa7\x94\x07\xa2{}\xa1a\xa11\x00\x00")),
+        3 => Value::BulkString(chance.change(b"\x07\xa2{}\xa1a\xa11\xc0\xa12")),
+        4 => Value::SimpleString(["OK", "waiting", "1", "-7"][chance.below(4)].into()),
+        _ => Value::Array((0..chance.below(9)).map(|_| value(chance, depth + 1)).collect()),
+    }
 }
 
 fn fields() -> Vec<u8> {
@@ -147,13 +184,13 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 fn each(look: impl Fn(&[u8])) {
-    let mut chance = Chance(5);
+    let mut chance = Chance::of_run(5);
     for seed in seeds() {
         look(&seed);
         for end in 0..seed.len().min(300) {
             look(&seed[..end]);
         }
-        let changes = if seed.len() > 10_000 { 50 } else { CHANGES };
+        let changes = if seed.len() > 10_000 { 50 } else { changes() };
         for _ in 0..changes {
             look(&chance.change(&seed));
         }
@@ -228,9 +265,9 @@ fn options_are_read_or_refused() {
         r#"{"delay":999999999999999}"#,
         r#"{"repeat":{"pattern":"* * * * *"},"fpof":true,"keepLogs":null,"__proto__":{"attempts":5}}"#,
     ];
-    let mut chance = Chance(3);
+    let mut chance = Chance::of_run(3);
     for seed in seeds {
-        for _ in 0..CHANGES {
+        for _ in 0..changes() {
             let text = String::from_utf8_lossy(&chance.change(seed.as_bytes())).into_owned();
             if let Some(options) = told(JobOptions::of_stored(&text)) {
                 assert_eq!(options.text, text);
@@ -249,4 +286,68 @@ fn events_are_read_or_refused() {
             assert!(count <= bytes.len() as u64 * (1 << 14), "{bytes:?}");
         }
     });
+}
+
+/// A few bytes may tell the same of many jobs: there is an end to it.
+#[test]
+fn an_entry_has_no_more_events_than_fit_into_memory() {
+    let long = "x".repeat(1 << 20);
+    let mut records = Packer::default();
+    records.array(5).str("B").int(1).int(1 << 16).str(&long).str("waiting");
+    let mut columns = Packer::default();
+    columns.array(5).str("X").str("failed").array(1 << 16);
+    for _ in 0..1 << 16 {
+        columns.str("");
+    }
+    columns.str("failedReason").str(&long);
+    for entry in [records, columns] {
+        assert!(told(count_events(&entry.0)).is_none());
+    }
+}
+
+#[test]
+fn replies_are_read_or_refused() {
+    let mut chance = Chance::of_run(6);
+    for _ in 0..5 * changes() {
+        let reply = value(&mut chance, 0);
+        told(Active::default().take_in(reply.clone()));
+        let mut lost = Lost::default();
+        told(lost.take_in(reply.clone(), &|_, _| false));
+        if let Some((_, count, _)) = lost.parcel() {
+            lost.done(count, chance.below(3));
+        }
+        if !matches!(read_added(reply.clone(), "q"), Err(Error::QueueFull { .. })) {
+            told(read_added(reply.clone(), "q"));
+        }
+        told(int("a number", &reply));
+        told(Reply::new("texts", reply).and_then(Reply::texts));
+    }
+}
+
+#[test]
+fn what_is_packed_is_what_is_read() {
+    let mut chance = Chance::of_run(4);
+    for _ in 0..changes() {
+        let (name, data, options) = (text(&mut chance), text(&mut chance), text(&mut chance));
+        let body = Body::parse(&record_body(7, &options, &name, &data)).expect("a body");
+        assert_eq!((&body.name, &body.data, &body.options), (&name, &data, &options));
+        // as Lua has numbers: exact up to 2^53
+        let number = [0, 1, -1, 127, 128, -33, 1 << 31, -(1 << 31), 1 << 53, -(1 << 53)][chance.below(10)];
+        let mut packed = Packer::default();
+        packed
+            .int(number)
+            .float(0.5)
+            .nil()
+            .bytes(data.as_bytes())
+            .map(1)
+            .str(&name)
+            .int(1);
+        let mut reader = Reader::new(&packed.0);
+        assert_eq!(reader.int().expect("a number"), number);
+        assert_eq!(reader.float().expect("a number"), 0.5);
+        assert_eq!(reader.opt_str().expect("nil"), None);
+        assert_eq!(reader.bytes().expect("bytes"), data.as_bytes());
+        reader.skip().expect("a map");
+        assert!(reader.is_empty());
+    }
 }

@@ -63,6 +63,7 @@
 //! [`queue`] (by id, by rank, many at once), [`active`], [`lost`] (jobs that nobody runs), `schedulers`, [`events`], [`job`] (how jobs are stored), [`redis`]
 //! (the server), and `lua/` beside them. [`migrate`] moves BullMQ's queues.
 
+#![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 pub mod active;
@@ -87,10 +88,11 @@ pub mod worker;
 
 pub use self::redis::{
     connection::Connection,
+    functions::Found as FoundLibrary,
     identity::{IdentityCheck, IdentityRefusal},
     offer::TlsOffer,
-    functions::Found as FoundLibrary,
     options::{Address, ConnectOptions, Discovery, DiscoveryKind, Family, SentinelOptions, TlsOptions},
+    secret::Secret,
     session::ConnectionEvent,
 };
 pub use add::{AddBatch, Added, NewJob, Producer};

@@ -40,7 +40,8 @@ pub trait SocketOwner {
     /// Calls were answered.
     fn answered(&self, env: Env, answers: Answers);
     /// The socket is of no use any more, and these calls were not answered. `is_refused`: the server answers, and refused the first of them.
-    fn broken(&self, calls: Vec<(Request, Call)>, is_refused: bool);
+    /// `fault`: it answers with what is no reply.
+    fn broken(&self, calls: Vec<(Request, Call)>, is_refused: bool, fault: Option<Error>);
 }
 
 /// An open socket. All of it happens on JavaScript's thread.
@@ -97,6 +98,7 @@ struct Came {
     looks: Vec<(SentLook, Vec<chasquimq::Result<Answer>>)>,
     // an add, which is for the engine's connection then
     is_refused: bool,
+    fault: Option<Error>,
 }
 
 impl AddSocket {
@@ -204,7 +206,7 @@ impl Calls {
         };
         if !alive {
             let unanswered = self.give_up();
-            self.owner.broken(unanswered, came.is_refused);
+            self.owner.broken(unanswered, came.is_refused, came.fault);
         }
         if !came.answers.is_empty() {
             self.owner.answered(env, came.answers);
@@ -269,7 +271,7 @@ impl Carrier for Calls {
         let is_whole = self.state.borrow_mut().socket.send(command);
         if self.watch(Sent::Carried(along), is_whole).is_err() {
             let unanswered = self.give_up();
-            self.owner.broken(unanswered, false);
+            self.owner.broken(unanswered, false, None);
         }
     }
 }
@@ -307,6 +309,7 @@ impl State {
     fn receive(&mut self, came: &mut Came) -> bool {
         let mut replies = Vec::new();
         let alive = self.socket.receive(&mut replies).is_ok();
+        came.fault = self.socket.take_fault();
         for reply in replies {
             let wanted = self.waiting.front().map_or(1, Sent::answers);
             if self.answers.len() + 1 < wanted {

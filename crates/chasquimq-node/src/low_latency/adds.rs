@@ -10,7 +10,7 @@ use std::{
 use chasquimq::{
     add::{Call, Producer},
     redis::direct::DirectSocket,
-    Added,
+    Added, Error,
 };
 use napi::{
     bindgen_prelude::{Function, ToNapiValue},
@@ -211,9 +211,11 @@ impl SocketOwner for Owner {
         }
     }
 
-    fn broken(&self, calls: Vec<(Request, Call)>, is_refused: bool) {
+    fn broken(&self, calls: Vec<(Request, Call)>, is_refused: bool, fault: Option<Error>) {
         if let (Some(slot), Some(adds)) = (self.slot.upgrade(), self.adds.upgrade()) {
-            lose_socket(&slot, &adds, calls, if is_refused { PAUSE } else { Duration::ZERO });
+            let is_worth_a_try = !is_refused && fault.is_none();
+            lose_socket(&slot, &adds, calls, if is_worth_a_try { Duration::ZERO } else { PAUSE });
+            fault.into_iter().for_each(|fault| adds.queue().tell_fault(fault));
         }
     }
 }

@@ -5,7 +5,7 @@ use napi::{bindgen_prelude::Object, Env, Result};
 use napi_derive::napi;
 
 use super::NativeQueue;
-use crate::runtime::Fields;
+use crate::runtime::to_pairs;
 
 /// Finished jobs a minute.
 #[napi(object)]
@@ -47,7 +47,7 @@ impl NativeQueue {
     }
 
     /// Connected workers, or readers of events, as the server describes its clients.
-    #[napi(ts_return_type = "Promise<Array<Record<string, string>>>")]
+    #[napi(ts_return_type = "Promise<Array<Array<[string, string]>>>")]
     pub fn get_clients<'env>(&self, env: &'env Env, events: bool) -> Result<Object<'env>> {
         self.call(env, async move |queue| {
             let clients = if events {
@@ -55,7 +55,7 @@ impl NativeQueue {
             } else {
                 queue.worker_clients().await
             };
-            Ok(clients?.into_iter().map(Fields).collect::<Vec<_>>())
+            Ok(clients?.into_iter().map(to_pairs).collect::<Vec<_>>())
         })
     }
 

@@ -5,7 +5,7 @@ use napi::{bindgen_prelude::Object, Env, Result};
 use napi_derive::napi;
 
 use super::NativeQueue;
-use crate::runtime::Fields;
+use crate::runtime::to_pairs;
 
 #[napi]
 impl NativeQueue {
@@ -18,9 +18,9 @@ impl NativeQueue {
     }
 
     /// Every setting of the queue.
-    #[napi(ts_return_type = "Promise<Record<string, string>>")]
+    #[napi(ts_return_type = "Promise<Array<[string, string]>>")]
     pub fn get_meta<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
-        self.call(env, async move |queue| Ok(Fields(queue.meta().await?)))
+        self.call(env, async move |queue| Ok(to_pairs(queue.meta().await?)))
     }
 
     /// Sets or clears the queue's flag.

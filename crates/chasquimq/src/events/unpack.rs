@@ -12,6 +12,10 @@ use crate::{
 
 /// Records that an entry tells of at most.
 const MOST_RECORDS: i64 = 1 << 16;
+/// Bytes of the events of an entry at most. A few bytes may tell the same of many jobs.
+const MOST_BYTES: usize = 256 << 20;
+/// An event, and a field of one, has about so many without its texts.
+const EVENT_BYTES: usize = 64;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,8 +90,8 @@ pub(super) fn unpack_entry(
     events: &mut Vec<Event>,
 ) -> Result<()> {
     let mut unpacking = Unpacking {
-        found: Vec::new(),
         large: large.into_iter(),
+        ..Unpacking::default()
     };
     let mut reader = Reader::new(blob);
     while !reader.is_empty() {
@@ -95,7 +99,7 @@ pub(super) fn unpack_entry(
     }
     let count = unpacking.found.len() as u64;
     for (i, (name, fields)) in unpacking.found.into_iter().enumerate() {
-        let place = (id.0, (id.1 + i as u64 + 1).saturating_sub(count));
+        let place = (id.0, id.1.saturating_add(i as u64 + 1).saturating_sub(count));
         if place > after {
             events.push(Event {
                 id: format!("{}-{}", place.0, place.1),
@@ -110,17 +114,24 @@ pub(super) fn unpack_entry(
 #[derive(Default)]
 struct Unpacking {
     found: Vec<(String, Vec<(String, String)>)>,
+    bytes: usize,
     // results that lie behind the groups
     large: std::vec::IntoIter<String>,
 }
 
 impl Unpacking {
-    fn push(&mut self, name: &str, fields: &[(&str, &str)]) {
+    fn push(&mut self, name: &str, fields: &[(&str, &str)]) -> Result<()> {
+        let texts: usize = fields.iter().map(|(field, value)| field.len() + value.len()).sum();
+        self.bytes += EVENT_BYTES * (1 + fields.len()) + name.len() + texts;
+        if self.bytes > MOST_BYTES {
+            return Err(Error::malformed("events", format_args!("more than {MOST_BYTES} bytes")));
+        }
         let fields = fields
             .iter()
             .map(|(field, value)| ((*field).to_owned(), (*value).to_owned()))
             .collect();
         self.found.push((name.to_owned(), fields));
+        Ok(())
     }
 
     fn group(&mut self, reader: &mut Reader<'_>) -> Result<()> {
@@ -131,7 +142,7 @@ impl Unpacking {
                 let (first, n) = (reader.int()?, reader.int()?);
                 let ids = Ids::read_front(reader, len > 3, first)?;
                 for i in 0..numbers(first, n, MAX_JOBS as i64)?.count() {
-                    self.push("active", &[("jobId", &ids.at(i)), ("prev", "waiting")]);
+                    self.push("active", &[("jobId", &ids.at(i)), ("prev", "waiting")])?;
                 }
                 Ok(())
             }
@@ -154,7 +165,7 @@ impl Unpacking {
                 for _ in 0..len.saturating_sub(2) / 2 {
                     fields.push((reader.str()?, reader.str()?));
                 }
-                self.push(name, &fields);
+                self.push(name, &fields)?;
                 Ok(())
             }
             // a newer version's group
@@ -173,8 +184,8 @@ impl Unpacking {
         let ids = Ids::read_front(reader, len > 4, first)?;
         for i in 0..numbers(first, n, MAX_JOBS as i64)?.count() {
             let id = ids.at(i);
-            self.push("added", &[("jobId", &id), ("name", &names.at(i))]);
-            self.push("waiting", &[("jobId", &id)]);
+            self.push("added", &[("jobId", &id), ("name", &names.at(i))])?;
+            self.push("waiting", &[("jobId", &id)])?;
         }
         Ok(())
     }
@@ -194,7 +205,7 @@ impl Unpacking {
             };
             let value = if value.is_empty() { "null" } else { value };
             let fields = [("jobId", &*ids.at(i)), ("returnvalue", value), ("prev", "active")];
-            self.push("completed", &fields);
+            self.push("completed", &fields)?;
         }
         Ok(())
     }
@@ -207,10 +218,10 @@ impl Unpacking {
         let dues = if len > 5 { Some(column(reader)?) } else { None };
         for i in 0..n {
             let id = ids.at(i);
-            self.push("added", &[("jobId", &id), ("name", &names.at(i))]);
+            self.push("added", &[("jobId", &id), ("name", &names.at(i))])?;
             match &dues {
-                Some(dues) => self.push(event, &[("jobId", &id), ("delay", &dues.at(i))]),
-                None => self.push(event, &[("jobId", &id)]),
+                Some(dues) => self.push(event, &[("jobId", &id), ("delay", &dues.at(i))])?,
+                None => self.push(event, &[("jobId", &id)])?,
             }
         }
         Ok(())
@@ -228,7 +239,7 @@ impl Unpacking {
             let values: Vec<_> = columns.iter().map(|(field, values)| (*field, values.at(i))).collect();
             let mut fields = vec![("jobId", &*id)];
             fields.extend(values.iter().map(|(field, value)| (*field, &**value)));
-            self.push(event, &fields);
+            self.push(event, &fields)?;
         }
         Ok(())
     }

@@ -146,7 +146,7 @@ impl Flows {
             let code = text.strip_prefix('-').and_then(|code| code.parse::<i64>().ok());
             let key = self.parent_keys.get(&index);
             let id = match (code, key) {
-                (Some(code), Some(key)) => Err(Error::from_code(-code, key, "", "addJob")),
+                (Some(code), Some(key)) => Err(Error::from_code(code.saturating_neg(), key, "", "addJob")),
                 _ => Ok(text),
             };
             exceptions.push(FlowException { index, id });

@@ -3,7 +3,11 @@
 use redis::Value;
 
 use super::msgpack::Reader;
-use crate::{error::Result, keys::Keys, redis::connection::Connection};
+use crate::{
+    error::{Error, Result},
+    keys::Keys,
+    redis::{connection::Connection, reply::Reply},
+};
 
 /// What one read brings at most, unless one job or frame alone has more: nobody else is served meanwhile.
 pub(super) const MAX_READ: u64 = 4 * 1024 * 1024;
@@ -58,16 +62,18 @@ pub(crate) async fn read_frames(
         for frame in some {
             command.arg(keys.key(&format!("apart:{}", frame.first)));
         }
-        let Value::Array(values) = connection.send(&command).await? else {
-            read.extend(some.iter().map(|_| None));
-            continue;
-        };
-        read.extend(values.into_iter().map(|value| match value {
-            Value::BulkString(frame) => Some(frame),
-            _ => None,
-        }));
+        read.extend(read_values(connection.send(&command).await?, some.len())?);
     }
     Ok(read)
+}
+
+/// The values of so many keys; `None` for one that is not there.
+fn read_values(reply: Value, keys: usize) -> Result<Vec<Option<Vec<u8>>>> {
+    let mut values = Reply::new("frames", reply)?;
+    if values.len() != keys {
+        return Err(Error::malformed("frames", format_args!("{} of {keys}", values.len())));
+    }
+    (0..keys).map(|_| values.opt_bytes()).collect()
 }
 
 /// How many of these one read brings.

@@ -1,5 +1,7 @@
 //! MessagePack, as the scripts read and write it: values one behind the other, no maps but state fields.
 
+use std::fmt;
+
 use crate::error::{Error, Result};
 
 /// Writes MessagePack values one behind the other.
@@ -99,7 +101,7 @@ pub struct Reader<'a> {
 }
 
 /// One value, borrowed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Item<'a> {
     /// nil
     Nil,
@@ -113,6 +115,20 @@ pub enum Item<'a> {
     Array(usize),
     /// a map of so many pairs follows
     Map(usize),
+}
+
+/// Without what a text says, which may be long and is nobody else's.
+impl fmt::Debug for Item<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Item::Nil => formatter.write_str("nil"),
+            Item::Bool(truth) => write!(formatter, "{truth}"),
+            Item::Number(number) => write!(formatter, "the number {number}"),
+            Item::Bytes(bytes) => write!(formatter, "a text of {} bytes", bytes.len()),
+            Item::Array(len) => write!(formatter, "an array of {len} values"),
+            Item::Map(len) => write!(formatter, "a map of {len} pairs"),
+        }
+    }
 }
 
 impl<'a> Reader<'a> {
@@ -259,8 +275,8 @@ impl<'a> Reader<'a> {
         while left > 0 {
             left -= 1;
             match self.item()? {
-                Item::Array(len) => left += len,
-                Item::Map(len) => left += 2 * len,
+                Item::Array(len) => left = left.saturating_add(len),
+                Item::Map(len) => left = left.saturating_add(len.saturating_mul(2)),
                 _ => {}
             }
         }

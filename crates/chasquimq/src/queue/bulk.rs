@@ -12,7 +12,7 @@ use crate::{
     queue::Queue,
     redis::{
         library::{args, Arg, Script, CLEAN_JOBS, FIND_FAILED, OBLITERATE, PROMOTE_JOBS, RETRY_JOBS},
-        reply::Reply,
+        reply::{shape, Reply},
     },
 };
 
@@ -163,7 +163,7 @@ impl Queue {
         loop {
             let args = args![state, filter.as_slice(), count.clamp(1, limit - moved), offset, reset];
             let mut reply = self.step(&RETRY_JOBS, now_ms, &args).await?;
-            moved += reply.int()? as u64;
+            moved = moved.saturating_add(reply.int()?.max(0) as u64);
             offset = reply.int()?;
             if reply.int()? == 1 || moved >= limit {
                 return Ok(moved);
@@ -189,8 +189,9 @@ impl Queue {
 
     /// Number of failed jobs that `pick` names. A step for 500 failed jobs.
     pub async fn count_failed(&self, now_ms: u64, pick: &Pick) -> Result<u64> {
-        let left = self.walk_failed(now_ms, pick, NO_LIMIT, NO_LIMIT, |_| Ok(())).await?;
-        Ok(NO_LIMIT - left)
+        let none = |_: &mut Reply| Err(Error::malformed(FIND_FAILED.name, "a job that is passed over"));
+        let left = self.walk_failed(now_ms, pick, NO_LIMIT, NO_LIMIT, none).await?;
+        Ok(NO_LIMIT.saturating_sub(left))
     }
 
     /// Gives what is left of `skip`.
@@ -212,8 +213,10 @@ impl Queue {
             skip = reply.int()? as u64;
             let mut jobs = reply.array()?;
             while !jobs.is_empty() {
+                take = take
+                    .checked_sub(1)
+                    .ok_or_else(|| Error::malformed(FIND_FAILED.name, "more jobs than were asked for"))?;
                 found(&mut jobs)?;
-                take -= 1;
             }
             if offset < 0 {
                 return Ok(skip);
@@ -232,7 +235,7 @@ impl Queue {
             let mut reply = self.ask(&PROMOTE_JOBS, &args).await?;
             let (promoted, delayed) = (reply.int()?, reply.int()?);
             // what is delayed meanwhile does not keep the call going
-            let still = left.map_or(delayed, |left: i64| left - promoted);
+            let still = left.map_or(delayed, |left: i64| left.saturating_sub(promoted));
             left = Some(still);
             if promoted == 0 || still <= 0 {
                 return Ok(());
@@ -261,7 +264,7 @@ impl Queue {
                 Value::Int(-1) => return Err(Error::NotPaused),
                 Value::Int(-2) => return Err(Error::ActiveJobs),
                 Value::BulkString(next) => cursor = next,
-                other => return Err(Error::malformed("the answer to obliterate", format_args!("{other:?}"))),
+                other => return Err(Error::malformed("the answer to obliterate", shape(&other))),
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     queue::Queue,
     redis::{
         library::{args, COUNT_JOBS, COUNT_PRIORITIES, PUBLISH_EVENT},
-        reply::{int, Reply},
+        reply::{int, shape, Reply},
     },
 };
 
@@ -102,7 +102,7 @@ impl Queue {
         match self.connection().send(&cmd("INFO")).await? {
             Value::BulkString(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
             Value::VerbatimString { text, .. } => Ok(text),
-            other => Err(Error::malformed("the answer to INFO", format_args!("{other:?}"))),
+            other => Err(Error::malformed("the answer to INFO", shape(&other))),
         }
     }
 

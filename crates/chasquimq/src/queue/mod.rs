@@ -133,6 +133,12 @@ impl Queue {
         self.connection.open_direct().await
     }
 
+    /// Tells what is wrong with such a connection, as what is wrong with the queue's own is told.
+    #[cfg(unix)]
+    pub fn tell_fault(&self, fault: Error) {
+        self.connection.tell_fault(fault);
+    }
+
     /// What the commands go by.
     pub(crate) fn connection(&self) -> &Connection {
         &self.connection

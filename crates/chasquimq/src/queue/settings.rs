@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     redis::{
         library::{args, Arg, CONFIGURE, LIMIT_LEFT, PAUSE, SET_LIMIT},
-        reply::Reply,
+        reply::{shape, Reply},
     },
 };
 
@@ -60,7 +60,7 @@ impl Queue {
         let flat = match self.connection().send(redis::cmd("HGETALL").arg(key)).await? {
             Value::Map(pairs) => pairs.into_iter().flat_map(|(field, value)| [field, value]).collect(),
             Value::Array(values) => values,
-            other => return Err(Error::malformed("the queue's settings", format_args!("{other:?}"))),
+            other => return Err(Error::malformed("the queue's settings", shape(&other))),
         };
         let mut reply = Reply::new("the queue's settings", Value::Array(flat))?;
         let mut fields = Vec::with_capacity(reply.len() / 2);

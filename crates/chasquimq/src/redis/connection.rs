@@ -330,6 +330,11 @@ impl Connection {
         self.session().discard();
     }
 
+    /// Tells what is wrong with a connection to the same server that is not this one.
+    pub(crate) fn tell_fault(&self, fault: Error) {
+        (self.session().listener)(ConnectionEvent::Failed(fault));
+    }
+
     /// A bare socket to the same server, logged in; `None` with TLS, or once closed. It does not notice a server that hangs.
     /// # Errors
     /// As [`DirectSocket::open`].

@@ -4,22 +4,19 @@
 
 use std::{
     io::{self, ErrorKind, IoSlice, Read, Write},
-    net::{Shutdown, TcpStream, ToSocketAddrs},
-    os::{
-        fd::{AsRawFd, RawFd},
-        unix::net::UnixStream,
-    },
-    time::Duration,
+    os::fd::RawFd,
 };
 
 use redis::{Cmd, Value};
 
 use super::{
     commands::Commands,
-    login::{login, needs_no_password, set_name},
+    failure::fault_of,
+    framing::{foreign_in, Foreign, Framing},
+    login::{login, needs_no_password, refusal_alone, set_name},
     options::ConnectOptions,
-    resp::{parse, skip},
-    stream::keep_alive,
+    plain_stream::Stream,
+    resp::parse,
 };
 use crate::error::{Error, Result};
 
@@ -28,12 +25,6 @@ pub type Answer = Value;
 
 const READ_AT_ONCE: usize = 4096;
 const READ_AT_MOST: usize = 256 * 1024;
-
-#[derive(Debug)]
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
 
 /// A connected, logged-in socket that never blocks.
 #[derive(Debug)]
@@ -44,6 +35,10 @@ pub struct DirectSocket {
     // bytes of it that were sent
     sent: usize,
     inbox: Vec<u8>,
+    // how far of a large reply has come
+    framing: Framing,
+    framed: usize,
+    fault: Option<Foreign>,
 }
 
 impl DirectSocket {
@@ -51,27 +46,37 @@ impl DirectSocket {
     /// # Errors
     /// [`Error::Connection`] when the server cannot be reached, [`Error::Refused`] when it refuses the login.
     pub fn open(options: &ConnectOptions) -> Result<Self> {
-        let stream = connect(options).map_err(|error| lost(&error))?;
-        let mut socket = Self {
-            place: place_of(&stream, options).map_err(|error| lost(&error))?,
+        let stream = Stream::connect(options).map_err(|error| lost(&error))?;
+        let place = stream.place(options).map_err(|error| lost(&error))?;
+        let mut socket = Self::over(stream, place);
+        let wait = Some(options.connect_timeout);
+        socket.stream.set_timeout(wait).map_err(|error| lost(&error))?;
+        socket.log_in(options)?;
+        socket.stream.set_timeout(None).map_err(|error| lost(&error))?;
+        socket.stream.set_nonblocking().map_err(|error| lost(&error))?;
+        Ok(socket)
+    }
+
+    fn over(stream: Stream, place: String) -> Self {
+        Self {
             stream,
+            place,
             outbox: Vec::new(),
             sent: 0,
             inbox: Vec::new(),
-        };
-        socket
-            .set_timeout(Some(options.connect_timeout))
-            .map_err(|error| lost(&error))?;
-        socket.log_in(options)?;
-        socket.set_timeout(None).map_err(|error| lost(&error))?;
-        socket.set_nonblocking().map_err(|error| lost(&error))?;
-        Ok(socket)
+            framing: Framing::default(),
+            framed: 0,
+            fault: None,
+        }
     }
 
     fn log_in(&mut self, options: &ConnectOptions) -> Result<()> {
         for command in login(options) {
             match self.ask(&command)? {
                 Err(error) if needs_no_password(&error.to_string()) => {}
+                Err(Error::Refused(refusal)) => {
+                    return Err(Error::Refused(refusal_alone(&refusal).to_owned().into()));
+                }
                 answer => drop(answer?),
             }
         }
@@ -88,8 +93,13 @@ impl DirectSocket {
             .write_all(&command.get_packed_command())
             .map_err(|error| lost(&error))?;
         loop {
-            if let Some(answer) = self.next_reply() {
-                return Ok(answer);
+            match self.next_reply(0) {
+                Ok(Some((answer, end))) => {
+                    self.inbox.drain(..end);
+                    return Ok(answer);
+                }
+                Ok(None) => {}
+                Err(foreign) => return Err(fault_of(self.server(), &foreign)),
             }
             let mut bytes = [0; 512];
             match self.stream.read(&mut bytes).map_err(|error| lost(&error))? {
@@ -99,6 +109,16 @@ impl DirectSocket {
         }
     }
 
+    fn server(&self) -> &str {
+        self.place.split(' ').next().unwrap_or_default()
+    }
+
+    /// What came that no server of Redis sends, for which the connection was broken off. It is said once.
+    pub fn take_fault(&mut self) -> Option<Error> {
+        let foreign = self.fault.take()?;
+        Some(fault_of(self.server(), &foreign))
+    }
+
     /// Server, database and user: sockets of the same see and may do the same.
     pub fn place(&self) -> &str {
         &self.place
@@ -106,10 +126,7 @@ impl DirectSocket {
 
     /// The descriptor to watch.
     pub fn fd(&self) -> RawFd {
-        match &self.stream {
-            Stream::Tcp(stream) => stream.as_raw_fd(),
-            Stream::Unix(stream) => stream.as_raw_fd(),
-        }
+        self.stream.as_raw_fd()
     }
 
     /// Sends a command, or as much of it as the kernel takes now. True when nothing is left to send.
@@ -164,7 +181,7 @@ impl DirectSocket {
 
     /// Reads what is there, and gives every whole reply.
     /// # Errors
-    /// When the connection is broken or closed by the server.
+    /// When the connection is broken or closed by the server, or brings what is no reply ([`DirectSocket::take_fault`]).
     pub fn receive(&mut self, replies: &mut Vec<Result<Value>>) -> io::Result<()> {
         let mut room = READ_AT_ONCE;
         loop {
@@ -181,8 +198,20 @@ impl DirectSocket {
                 Err(error) => return Err(error),
             }
         }
-        while let Some(reply) = self.next_reply() {
+        let read = self.take_replies(replies).map_err(io::Error::from);
+        self.fault = read.as_ref().err().and_then(foreign_in).cloned();
+        read
+    }
+
+    fn take_replies(&mut self, replies: &mut Vec<Result<Value>>) -> std::result::Result<(), Foreign> {
+        let mut from = 0;
+        while let Some((reply, len)) = self.next_reply(from)? {
             replies.push(reply);
+            from += len;
+        }
+        self.inbox.drain(..from);
+        if self.inbox.is_empty() {
+            self.inbox.shrink_to(READ_AT_MOST);
         }
         Ok(())
     }
@@ -190,64 +219,23 @@ impl DirectSocket {
     /// Breaks the connection off; the descriptor stays.
     pub fn shutdown(&self) {
         // one that is broken already is no worse for it
-        let _ = match &self.stream {
-            Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),
-            Stream::Unix(stream) => stream.shutdown(Shutdown::Both),
-        };
+        let _ = self.stream.shutdown();
     }
 
-    fn next_reply(&mut self) -> Option<Result<Value>> {
-        // a large reply comes in many pieces, and is not parsed as often
-        if self.inbox.len() > READ_AT_ONCE {
-            skip(&self.inbox, 0)?;
+    /// The reply at this place of the inbox, and its length.
+    fn next_reply(&mut self, from: usize) -> std::result::Result<Option<(Result<Value>, usize)>, Foreign> {
+        let came = &self.inbox[from..];
+        // a large reply comes in many pieces, and is parsed once
+        if came.len() > READ_AT_ONCE {
+            let Some(end) = self.framing.end(&came[self.framed..])? else {
+                self.framed = came.len();
+                return Ok(None);
+            };
+            let end = std::mem::take(&mut self.framed) + end;
+            return parse(&came[..end]);
         }
-        let (reply, len) = parse(&self.inbox)?;
-        self.inbox.drain(..len);
-        if self.inbox.is_empty() {
-            self.inbox.shrink_to(READ_AT_MOST);
-        }
-        Some(reply)
+        parse(came)
     }
-
-    fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        match &self.stream {
-            Stream::Tcp(stream) => stream.set_read_timeout(timeout),
-            Stream::Unix(stream) => stream.set_read_timeout(timeout),
-        }
-    }
-
-    fn set_nonblocking(&self) -> io::Result<()> {
-        match &self.stream {
-            Stream::Tcp(stream) => stream.set_nonblocking(true),
-            Stream::Unix(stream) => stream.set_nonblocking(true),
-        }
-    }
-}
-
-fn connect(options: &ConnectOptions) -> io::Result<Stream> {
-    if let Some(path) = &options.path {
-        return UnixStream::connect(path).map(Stream::Unix);
-    }
-    let mut last = io::Error::from(ErrorKind::NotFound);
-    for address in options.wanted((options.host.as_str(), options.port).to_socket_addrs()?)? {
-        match TcpStream::connect_timeout(&address, options.connect_timeout) {
-            Ok(stream) => {
-                stream.set_nodelay(true)?;
-                keep_alive(&stream)?;
-                return Ok(Stream::Tcp(stream));
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
-fn place_of(stream: &Stream, options: &ConnectOptions) -> io::Result<String> {
-    let server = match (stream, &options.path) {
-        (Stream::Tcp(stream), _) => stream.peer_addr()?.to_string(),
-        (Stream::Unix(_), path) => format!("{path:?}"),
-    };
-    Ok(format!("{server} {} {:?}", options.db, options.username))
 }
 
 /// Writes as much as the kernel takes now, which leaves the pieces.
@@ -270,35 +258,6 @@ fn write_some(stream: &mut Stream, pieces: &mut &mut [IoSlice<'_>]) -> io::Resul
     Ok(())
 }
 
-impl Read for Stream {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.read(bytes),
-            Stream::Unix(stream) => stream.read(bytes),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.write(bytes),
-            Stream::Unix(stream) => stream.write(bytes),
-        }
-    }
-
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.write_vectored(slices),
-            Stream::Unix(stream) => stream.write_vectored(slices),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 fn lost(error: &io::Error) -> Error {
     Error::Connection {
         message: error.to_string(),
@@ -308,31 +267,14 @@ fn lost(error: &io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::os::unix::net::UnixStream;
 
-    #[test]
-    fn a_connection_is_kept_alive() {
-        let server = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let options = ConnectOptions {
-            port: server.local_addr().expect("an address").port(),
-            ..ConnectOptions::default()
-        };
-        let Ok(Stream::Tcp(socket)) = connect(&options) else {
-            panic!("no connection")
-        };
-        assert!(socket2::SockRef::from(&socket).keepalive().expect("an option"));
-    }
+    use super::*;
 
     fn open_pair() -> (DirectSocket, UnixStream) {
         let (near, far) = UnixStream::pair().expect("a pair");
-        let socket = DirectSocket {
-            stream: Stream::Unix(near),
-            place: String::new(),
-            outbox: Vec::new(),
-            sent: 0,
-            inbox: Vec::new(),
-        };
-        socket.set_nonblocking().expect("an option");
+        let socket = DirectSocket::over(Stream::Unix(near), "here 0 None".to_owned());
+        socket.stream.set_nonblocking().expect("an option");
         (socket, far)
     }
 
@@ -350,6 +292,22 @@ mod tests {
             assert!(!socket.send(&some).expect("an open connection"));
             assert!(socket.outbox.len() <= 2 * (WAITING + 2) * some.len(), "{round}");
         }
+    }
+
+    #[test]
+    fn replies_are_received_whole_until_something_comes_that_is_none() {
+        let (mut socket, mut far) = open_pair();
+        let large = format!("*2\r\n:1\r\n${}\r\n{}\r\n", 100_000, "x".repeat(100_000));
+        let all = format!(":7\r\n{large}+OK\r\n:x\r\n");
+        let mut replies = Vec::new();
+        for piece in all.as_bytes().chunks(3000) {
+            far.write_all(piece).expect("room");
+            assert!(socket.receive(&mut replies).is_ok() || replies.len() == 3);
+        }
+        assert_eq!(replies.len(), 3);
+        let fault = socket.take_fault().expect("a fault").to_string();
+        assert_eq!(fault, "here does not speak the protocol of Redis: not a number: :x");
+        assert!(socket.take_fault().is_none());
     }
 
     #[test]

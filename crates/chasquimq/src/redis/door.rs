@@ -1,5 +1,9 @@
-//! What a server says to a client that it turns away. It does not wait for a command, and hangs up at once: the words may come before the first
+//! Looks at what a server sends before the library reads it, for two things that nobody is told otherwise.
+//!
+//! What a server says to a client that it turns away: it does not wait for a command, and hangs up at once. The words may come before the first
 //! command is sent, and the command may find a broken connection, so that nobody would take them for its answer.
+//!
+//! And what no server of Redis sends: the library would keep all that comes, and tell one call of many why the connection broke.
 
 use std::{
     io,
@@ -11,31 +15,52 @@ use std::{
 use redis::RedisError;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::stream::Stream;
+use super::{
+    framing::{foreign_in, Foreign, Framing},
+    stream::Stream,
+};
 
 /// How these words begin: it has as many clients as it may have, or is in protected mode.
 const REFUSALS: [&[u8]; 2] = [b"-ERR max number of clients", b"-DENIED "];
 /// Bytes of them that are looked for behind a failed write.
 const LONGEST: usize = 1024;
 
-/// The words, once they were said.
+/// Why a connection is of no use, once that was heard.
 #[derive(Clone, Default)]
-pub(super) struct Words(Arc<OnceLock<Vec<u8>>>);
+pub(super) struct Words(Arc<OnceLock<Why>>);
+
+enum Why {
+    /// In the server's words.
+    TurnedAway(Vec<u8>),
+    /// That is no server of Redis.
+    Foreign(Foreign),
+}
 
 impl Words {
-    /// The server's error.
+    /// The server's error, or what stands for it.
     pub fn error(&self) -> Option<RedisError> {
-        let words = self.0.get()?;
-        redis::parse_redis_value(words)
-            .and_then(|value| value.extract_error())
-            .err()
+        match self.0.get()? {
+            Why::TurnedAway(words) => redis::parse_redis_value(words)
+                .and_then(|value| value.extract_error())
+                .err(),
+            Why::Foreign(foreign) => Some(io::Error::from(foreign.clone()).into()),
+        }
+    }
+
+    /// What came that no server of Redis sends.
+    pub fn fault(&self) -> Option<RedisError> {
+        match self.0.get()? {
+            Why::TurnedAway(_) => None,
+            Why::Foreign(_) => self.error(),
+        }
     }
 }
 
-/// A stream whose first bytes are looked at.
+/// A stream of which is looked at what comes.
 pub(super) struct Door<S> {
     stream: S,
     words: Words,
+    framing: Framing,
     is_first: bool,
     // why the first command could not be sent, until what came before it was read
     broken: Option<io::Error>,
@@ -46,6 +71,7 @@ impl<S: Stream> Door<S> {
         Self {
             stream,
             words,
+            framing: Framing::default(),
             is_first: true,
             broken: None,
         }
@@ -55,8 +81,18 @@ impl<S: Stream> Door<S> {
         self.is_first &= bytes.is_empty();
         if REFUSALS.iter().any(|refusal| bytes.starts_with(refusal)) {
             // there is one first time
-            let _ = self.words.0.set(bytes.to_vec());
+            let _ = self.words.0.set(Why::TurnedAway(bytes.to_vec()));
         }
+    }
+
+    /// # Errors
+    /// Once something came that no server of Redis sends, whatever comes then.
+    fn pass(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let passed = self.framing.pass(bytes).map_err(io::Error::from);
+        if let Some(foreign) = passed.as_ref().err().and_then(foreign_in) {
+            let _ = self.words.0.set(Why::Foreign(foreign.clone()));
+        }
+        passed
     }
 
     /// Of a connection that broke as the first command was sent: what came before is not read by anybody.
@@ -85,10 +121,14 @@ impl<S: Stream> AsyncRead for Door<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buf);
+        let came = &buf.filled()[before..];
         if self.is_first {
-            self.hear(&buf.filled()[before..]);
+            self.hear(came);
         }
-        read
+        match (read, self.pass(came)) {
+            (Poll::Ready(Ok(())), Err(foreign)) => Poll::Ready(Err(foreign)),
+            (read, _) => read,
+        }
     }
 }
 

@@ -8,7 +8,11 @@ use std::{
 
 use redis::{Arg, Cmd, RedisError};
 
-use super::{certificate::code_of, options::ConnectOptions};
+use super::{
+    certificate::code_of,
+    framing::{foreign_in, Foreign},
+    options::ConnectOptions,
+};
 use crate::error::{Error, RefusedCommand};
 
 /// Bytes of an argument that an error shows: nobody wants the text of a script, or a job's data, in a log.
@@ -41,6 +45,9 @@ pub(super) fn to_error(error: &RedisError, options: &ConnectOptions) -> Error {
             code: Some(code),
         };
     }
+    if let Some(foreign) = io_cause(error).and_then(foreign_in) {
+        return fault_of(&place, foreign);
+    }
     if error.is_io_error() || error.is_connection_dropped() {
         return Error::Connection {
             message: format!("{error} ({place})"),
@@ -65,10 +72,15 @@ fn unread(error: &RedisError, place: &str) -> Error {
             message: "read ECONNRESET".to_owned(),
             code: Some("ECONNRESET"),
         },
-        false => Error::Connection {
-            message: format!("{place} does not speak the protocol of Redis: {text}"),
-            code: None,
-        },
+        false => fault_of(place, &Foreign::new(text)),
+    }
+}
+
+/// The error of a server that is none of Redis.
+pub(super) fn fault_of(place: &str, foreign: &Foreign) -> Error {
+    Error::Connection {
+        message: format!("{place} does not speak the protocol of Redis: {foreign}"),
+        code: None,
     }
 }
 

@@ -11,8 +11,8 @@ use std::{
 };
 
 use redis::{
-    aio::MultiplexedConnection, AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisConnectionInfo, RedisResult,
-    ServerErrorKind, Value,
+    aio::MultiplexedConnection, AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisConnectionInfo, RedisError,
+    RedisResult, ServerErrorKind, Value,
 };
 use tokio::{sync::watch, task::AbortHandle};
 
@@ -42,7 +42,7 @@ struct Driver {
     server: Arc<ConnectOptions>,
     // it was a master at login, and ROLE is allowed
     is_master: AtomicBool,
-    // why it turned this client away
+    // why it turned this client away, or is no server
     words: Words,
 }
 
@@ -150,6 +150,11 @@ impl Link {
             .await
     }
 
+    /// What came that no server of Redis sends, if it is for that that it broke.
+    pub fn fault(&self) -> Option<RedisError> {
+        self.driver.words.fault()
+    }
+
     /// Closes it, and fails all calls in flight.
     pub fn cut(&self) {
         self.driver.task.abort();
@@ -198,6 +203,7 @@ mod tests {
     use tokio::io::{duplex, AsyncReadExt, AsyncWriteExt};
 
     use super::*;
+    use crate::redis::failure::to_error;
 
     #[tokio::test]
     async fn a_connection_that_breaks_is_noticed_when_nothing_is_under_way() {
@@ -220,6 +226,47 @@ mod tests {
         link.ended().await;
         let error = link.ask(&redis::cmd("PING")).await.expect_err("its words");
         assert_eq!(error.detail(), Some("max number of clients reached"));
+    }
+
+    #[tokio::test]
+    async fn what_no_server_sends_ends_the_connection_and_every_call_is_told_why() {
+        for foreign in [
+            "HTTP/1.1 400 Bad Request\r\n\r\n".to_owned(),
+            "+PONG\r\n:x\r\n".to_owned(),
+            "*1\r\n".repeat(1_000_000),
+            "*9223372036854775807\r\n".to_owned(),
+            "$9223372036854775807\r\n".to_owned(),
+            "%-1\r\n".to_owned(),
+            "+".repeat(3 << 20),
+        ] {
+            let (stream, mut server) = duplex(1 << 16);
+            let link = Link::over(stream, Arc::default()).await.expect("a link");
+            let calls: Vec<_> = (0..3)
+                .map(|_| {
+                    let link = link.clone();
+                    tokio::spawn(async move { link.ask(&redis::cmd("PING")).await })
+                })
+                .collect();
+            let mut asked = [0; 3 * 14];
+            server.read_exact(&mut asked).await.expect("calls");
+            // the connection may break before all of it is there
+            let _ = server.write_all(foreign.as_bytes()).await;
+            let mut told = 0;
+            for call in calls {
+                match call.await.expect("a caller") {
+                    Ok(value) => assert_eq!(value, Value::SimpleString("PONG".to_owned())),
+                    Err(error) => {
+                        assert!(is_broken(&error), "{error:?}");
+                        let message = to_error(&error, &ConnectOptions::default()).to_string();
+                        assert!(message.contains("does not speak the protocol of Redis"), "{message}");
+                        told += 1;
+                    }
+                }
+            }
+            assert!(told >= 2);
+            link.ended().await;
+            assert!(link.fault().is_some());
+        }
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use redis::Cmd;
+use redis::{Cmd, RedisError, Value};
 
 use super::{
     failure::{is_broken, to_error},
@@ -43,10 +43,28 @@ pub(super) async fn open_link(options: &Arc<ConnectOptions>) -> redis::RedisResu
     for command in login(options) {
         match link.ask(&command).await {
             Err(error) if needs_no_password(&error.to_string()) => {}
-            answer => drop(answer?),
+            answer => drop(answer.map_err(without_arguments)?),
         }
     }
     Ok(link)
+}
+
+/// The refusal of a command that a server does not know repeats its arguments: a password, say.
+fn without_arguments(error: RedisError) -> RedisError {
+    let (code, detail) = (error.code().unwrap_or("ERR"), error.detail().unwrap_or_default());
+    let short = refusal_alone(detail);
+    if short.len() == detail.len() {
+        return error;
+    }
+    let refusal = redis::parse_redis_value(format!("-{code} {short}\r\n").as_bytes());
+    refusal.and_then(Value::extract_error).err().unwrap_or(error)
+}
+
+/// The same of a refusal's text.
+pub(super) fn refusal_alone(refusal: &str) -> &str {
+    refusal
+        .split_once(", with args")
+        .map_or(refusal, |(refusal, _)| refusal)
 }
 
 /// Whether a login was refused because the server lets in whoever comes, as ioredis reads it: programs have a password set for other servers.
@@ -62,7 +80,7 @@ pub(super) fn login(options: &ConnectOptions) -> Vec<Cmd> {
         if let Some(username) = options.username.as_ref().filter(|username| !username.is_empty()) {
             auth.arg(username);
         }
-        auth.arg(password);
+        auth.arg(password.reveal());
         commands.push(auth);
     }
     if options.db != 0 {

@@ -9,17 +9,21 @@ mod discovery;
 mod door;
 pub(crate) mod exactly_once;
 mod failure;
-pub mod identity;
+pub(crate) mod framing;
 pub(crate) mod functions;
+pub mod identity;
 pub mod library;
 mod link;
 mod login;
 pub mod offer;
 pub mod options;
+#[cfg(unix)]
+mod plain_stream;
 pub mod reply;
 #[cfg(unix)]
 mod resp;
 mod scripts;
+pub mod secret;
 pub(crate) mod session;
 mod stream;
 mod tls;

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{identity::IdentityCheck, offer::TlsOffer};
+use super::{identity::IdentityCheck, offer::TlsOffer, secret::Secret};
 use crate::keys::slot_of;
 
 /// Where the server is and how to log in.
@@ -26,7 +26,7 @@ pub struct ConnectOptions {
     /// ACL user.
     pub username: Option<String>,
     /// Password.
-    pub password: Option<String>,
+    pub password: Option<Secret>,
     /// Database number.
     pub db: i64,
     /// TLS, if wanted.
@@ -77,7 +77,7 @@ pub struct TlsOptions {
     /// Client certificate.
     pub cert: Option<String>,
     /// Client key.
-    pub key: Option<String>,
+    pub key: Option<Secret>,
     /// Server name for SNI and for the certificate; default the host.
     pub server_name: Option<String>,
     /// Lists of certificates that their authorities have revoked. With one, each authority below a root must have a list that is valid.
@@ -134,7 +134,7 @@ pub struct SentinelOptions {
     /// ACL user of the sentinels.
     pub username: Option<String>,
     /// Password of the sentinels.
-    pub password: Option<String>,
+    pub password: Option<Secret>,
     /// TLS of the sentinels, if wanted.
     pub tls: Option<Box<TlsOptions>>,
     /// Do not ask them which other sentinels there are.

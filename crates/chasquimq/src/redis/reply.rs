@@ -21,7 +21,7 @@ impl Reply {
                 what,
                 values: values.into_iter(),
             }),
-            other => Err(Error::malformed(what, format_args!("{other:?}"))),
+            other => Err(Error::malformed(what, shape(&other))),
         }
     }
 
@@ -37,10 +37,15 @@ impl Reply {
 
     /// The numbers among the values not read yet.
     pub fn numbers(&self) -> impl Iterator<Item = i64> + '_ {
-        self.values.as_slice().iter().filter_map(|value| match value {
+        self.rest().iter().filter_map(|value| match value {
             Value::Int(number) => Some(*number),
             _ => None,
         })
+    }
+
+    /// The values not read yet.
+    pub fn rest(&self) -> &[Value] {
+        self.values.as_slice()
     }
 
     fn next(&mut self) -> Result<Value> {
@@ -71,7 +76,7 @@ impl Reply {
             Value::BulkString(bytes) => Ok(bytes),
             Value::SimpleString(text) => Ok(text.into_bytes()),
             Value::Int(number) => Ok(number.to_string().into_bytes()),
-            other => Err(Error::malformed(self.what, format_args!("{other:?}"))),
+            other => Err(Error::malformed(self.what, shape(&other))),
         }
     }
 
@@ -79,13 +84,29 @@ impl Reply {
     /// # Errors
     /// As [`Reply::array`].
     pub fn opt_text(&mut self) -> Result<Option<String>> {
-        match self.values.as_slice().first() {
-            Some(Value::Nil) => {
-                self.values.next();
-                Ok(None)
-            }
-            _ => self.text().map(Some),
+        match self.take_nil() {
+            true => Ok(None),
+            false => self.text().map(Some),
         }
+    }
+
+    /// The next value, bytes or nil.
+    /// # Errors
+    /// As [`Reply::array`].
+    pub(crate) fn opt_bytes(&mut self) -> Result<Option<Vec<u8>>> {
+        match self.take_nil() {
+            true => Ok(None),
+            false => self.bytes().map(Some),
+        }
+    }
+
+    /// Passes over the next value if it is nil.
+    fn take_nil(&mut self) -> bool {
+        let is_nil = matches!(self.rest().first(), Some(Value::Nil));
+        if is_nil {
+            self.values.next();
+        }
+        is_nil
     }
 
     /// All values that were not read yet, texts.
@@ -119,7 +140,19 @@ pub fn int(what: &'static str, value: &Value) -> Result<i64> {
             .and_then(|text| text.parse::<f64>().ok())
             .map(|number| number as i64)
             .ok_or_else(|| Error::malformed(what, "not a number")),
-        other => Err(Error::malformed(what, format_args!("{other:?}"))),
+        other => Err(Error::malformed(what, shape(other))),
+    }
+}
+
+/// What a value is, without what it says, which may be long and is nobody else's.
+pub(crate) fn shape(value: &Value) -> String {
+    match value {
+        Value::Nil => "nil".to_owned(),
+        Value::Int(number) => format!("the number {number}"),
+        Value::BulkString(bytes) => format!("a text of {} bytes", bytes.len()),
+        Value::SimpleString(text) => format!("a text of {} bytes", text.len()),
+        Value::Array(values) => format!("an array of {} values", values.len()),
+        _ => "another value".to_owned(),
     }
 }
 

@@ -321,8 +321,13 @@ impl Session {
     pub(super) fn lose(&self, generation: u64) {
         if let Some(link) = self.take(generation) {
             link.cut();
-            if !self.is_closed() {
-                (self.listener)(ConnectionEvent::Closed);
+            if self.is_closed() {
+                return;
+            }
+            (self.listener)(ConnectionEvent::Closed);
+            // a server that went away comes back; one that is none does not
+            if let Some(fault) = link.fault() {
+                (self.listener)(ConnectionEvent::Failed(to_error(&fault, link.server())));
             }
         }
     }

@@ -62,7 +62,7 @@ fn client_config(tls: &TlsOptions, refused: &RefusedFor) -> io::Result<ClientCon
     let mut config = match tls.cert.as_ref().zip(tls.key.as_ref()) {
         None => builder.with_no_client_auth(),
         Some((cert, key)) => {
-            let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(io::Error::other)?;
+            let key = PrivateKeyDer::from_pem_slice(key.reveal().as_bytes()).map_err(io::Error::other)?;
             builder
                 .with_client_auth_cert(certificates(cert)?, key)
                 .map_err(io::Error::other)?

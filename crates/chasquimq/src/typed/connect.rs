@@ -7,7 +7,10 @@ use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 use crate::{
     error::Error,
     keys::Keys,
-    redis::options::{ConnectOptions, TlsOptions},
+    redis::{
+        options::{ConnectOptions, TlsOptions},
+        secret::Secret,
+    },
 };
 
 /// Reads `redis://[user:password@]host[:port][/db]`, the same with `rediss://` for TLS, or `unix:///path[?db=1&user=..&pass=..]`.
@@ -21,7 +24,7 @@ impl TryFrom<&str> for ConnectOptions {
         let login = info.redis_settings();
         let mut options = ConnectOptions {
             username: login.username().map(str::to_owned),
-            password: login.password().map(str::to_owned),
+            password: login.password().map(Secret::from),
             db: login.db(),
             ..ConnectOptions::default()
         };
@@ -87,7 +90,7 @@ mod tests {
             ("db.example", 7000, 3)
         );
         assert_eq!(options.username.as_deref(), Some("me"));
-        assert_eq!(options.password.as_deref(), Some("p@ss"));
+        assert_eq!(options.password.as_ref().map(Secret::reveal), Some("p@ss"));
         assert!(options.tls.is_none());
     }
 

@@ -202,7 +202,10 @@ impl<T: Serialize> TypedQueue<T> {
         let added = self.queue.add(AddBatch::pack(system_now_ms(), new)).await?;
         let mut ids: Vec<String> = (added.first..).take(jobs.len()).map(|id| id.to_string()).collect();
         for (at, id) in added.exceptions {
-            ids[at] = id;
+            let place = ids
+                .get_mut(at)
+                .ok_or_else(|| Error::malformed("the answer to add", format_args!("a job at {at}")))?;
+            *place = id;
         }
         Ok(ids)
     }

@@ -150,7 +150,10 @@ impl Offset {
 /// How far this machine's clock is ahead of a server's that was read as `server_us` between `sent_us` and now; 0 when they may be one
 /// clock. It is never more than that: what is dated with it does not lie in the future.
 fn offset_us(server_us: i64, sent_us: i64) -> i64 {
-    let (least, most) = (sent_us - server_us, system_now_us() - server_us);
+    let (least, most) = (
+        sent_us.saturating_sub(server_us),
+        system_now_us().saturating_sub(server_us),
+    );
     if least <= 0 && most >= 0 {
         0
     } else {
@@ -162,13 +165,13 @@ fn offset_us(server_us: i64, sent_us: i64) -> i64 {
 /// is now certain, and how late the answer was read, or seems to be.
 fn offset_and_delay_us(server_us: i64, before_us: i64) -> (i64, i64) {
     // whatever delays an answer makes this clock seem to be ahead
-    let most_us = system_now_us() - server_us;
+    let most_us = system_now_us().saturating_sub(server_us);
     let measured_us = if (0..SAME_CLOCK_US).contains(&most_us) {
         0
     } else {
         most_us
     };
-    let late_us = measured_us - before_us;
+    let late_us = measured_us.saturating_sub(before_us);
     (
         measured_us.min(before_us),
         if late_us > SAME_CLOCK_US { late_us } else { 0 },

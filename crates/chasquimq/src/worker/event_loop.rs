@@ -1,12 +1,13 @@
 //! The worker's loop: hears commands, and takes a step whenever there is something to record or room for more jobs.
 //!
-//! `steps` takes steps, `settle` takes in their answers, `idle` waits, `give_up` gives back what nobody starts, `lease` keeps the lease and looks for jobs that nobody runs.
+//! `steps` takes steps, `settle` takes in their answers, `unread` is for those that cannot be read, `idle` waits, `give_up` gives back what nobody starts, `lease` keeps the lease and looks for jobs that nobody runs.
 
 mod give_up;
 mod idle;
 mod lease;
 mod settle;
 mod steps;
+mod unread;
 
 use std::{
     future::ready,
@@ -71,6 +72,8 @@ pub(super) struct Loop {
     scan: Option<Scan>,
     // how often another server has taken the place of the last, as far as it was told what is held
     servers: u64,
+    // the server has jobs for this worker's, perhaps, that it does not hold
+    has_lost_track: bool,
     // the concurrency changed while a step lies behind a wait
     room_changed: bool,
     // when something is due, as far as it was known to what is lent
@@ -122,6 +125,7 @@ impl Loop {
             next_scan: None,
             scan: None,
             servers: 0,
+            has_lost_track: false,
             room_changed: false,
             lent_due: None,
             next_socket: None,
@@ -173,15 +177,12 @@ impl Loop {
         self.take_back_what_came();
         self.go_on_scanning().await;
         loop {
-            let servers = self.connection.servers();
-            if servers != self.servers {
-                self.reconcile(servers).await;
-            }
+            self.agree_with_server().await;
             if self.has_step_to_take() {
                 self.step().await;
             }
             // a step may have met another server
-            if self.connection.servers() == self.servers {
+            if self.connection.servers() == self.servers && !self.has_lost_track {
                 break;
             }
         }

@@ -33,7 +33,7 @@ use super::{
     standing::Standing,
     step_request::Behind,
 };
-use crate::redis::connection::Connection;
+use crate::{error::Error, redis::connection::Connection};
 
 /// Adds may come between waits that delayed jobs, or jobs from elsewhere, end.
 const WAITS_FOR_ADDS: u32 = 8;
@@ -159,6 +159,11 @@ impl IdleSocket {
         state.read();
         state.lose_old_along();
         state.take_end()
+    }
+
+    /// What came by it that no server of Redis sends. It is said once.
+    pub(super) fn take_fault(&self) -> Option<Error> {
+        self.state().take_fault()
     }
 
     /// Ends what is under way; a wait whose step is over may `stay`.

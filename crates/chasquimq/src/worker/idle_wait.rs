@@ -24,7 +24,7 @@ use super::{
     wait_task::{marker_wait, wait_when_asked, Ask},
     woken::{read_end, Ends, Woken},
 };
-use crate::{keys::Keys, redis::connection::Connection};
+use crate::{error::Error, keys::Keys, redis::connection::Connection};
 
 // a socket that cannot be opened, or breaks, is not asked for without end
 const SOCKET_PAUSE: Duration = Duration::from_secs(1);
@@ -127,6 +127,18 @@ impl Waiter {
         if let Some(old) = std::mem::replace(&mut self.socket, socket) {
             old.close();
         }
+    }
+
+    /// Has waits go another way: what came by this one cannot be read.
+    pub(super) fn distrust_socket(&self) {
+        if let Some(socket) = &self.socket {
+            socket.close();
+        }
+    }
+
+    /// What came by the socket that no server of Redis sends. It is said once.
+    pub(super) fn take_fault(&self) -> Option<Error> {
+        self.socket.as_ref()?.take_fault()
     }
 
     /// Waits for the marker. Call it only when nothing is pending.

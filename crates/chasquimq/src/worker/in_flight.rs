@@ -209,6 +209,16 @@ impl InFlight {
         self.jobs += jobs;
     }
 
+    /// Holds no more what came last, from this handle on.
+    pub(super) fn let_go(&mut self, base: u32) {
+        let last: Vec<u32> = self.groups.range(base..self.next_handle).map(|(at, _)| *at).collect();
+        for held in last.iter().filter_map(|at| self.groups.remove(at)) {
+            self.jobs -= held.jobs();
+            self.records -= u32::from(matches!(held, Group::Record { .. }));
+        }
+        self.next_handle = base;
+    }
+
     /// The options that a text says, which jobs share.
     #[inline]
     pub(super) fn options_of(&mut self, text: &str) -> Result<Arc<JobOptions>> {
@@ -276,6 +286,27 @@ mod tests {
         assert!(frame.is_some() && in_flight.handles().is_empty());
         in_flight.hold_again(2, 2, frame);
         assert_eq!((in_flight.handles(), in_flight.jobs()), (vec![2], 1));
+    }
+
+    #[test]
+    fn what_came_last_is_let_go_and_nothing_else() {
+        let mut in_flight = InFlight::default();
+        hold(&mut in_flight, 3);
+        in_flight.next_handle = u32::MAX - 20;
+        in_flight.groups.insert(1000, in_flight_record());
+        (in_flight.jobs, in_flight.records) = (4, 1);
+        let base = hold(&mut in_flight, 5);
+        in_flight.hold(in_flight_record());
+        assert_eq!((base, in_flight.jobs()), (3, 10));
+        in_flight.let_go(base);
+        assert_eq!((in_flight.handles(), in_flight.jobs()), (vec![0, 1, 2, 1000], 4));
+        assert!(in_flight.has_records());
+        assert_eq!(hold(&mut in_flight, 1), base);
+    }
+
+    fn in_flight_record() -> Group {
+        let mut held = InFlight::of_record("x".into(), 0, 0, JobOptions::none("{}"));
+        held.release(0, 1).expect("a record")
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The worker: fetches jobs in batches, hands them to whoever runs them, and records how they ended.
 //!
-//! One step (finish what is done + fetch what can start) is under way at a time; `event_loop` drives it. `fetch` reads what a step took into a
+//! One step (finish what is done + fetch what can start) is under way at a time; `event_loop` drives it. `fetch` reads what a step took, which is `taken` into a
 //! `batch`, `in_flight` keeps it until it ends; `flush` is how it ended, `portion` says how much of that goes into one step, `finish` packs
 //! it, `outcomes` finds in it what was refused. `prefetch` decides how much to take, `due` when to look for delayed jobs, `client_clock` keeps the
 //! clock of whoever runs them, `offers` what nobody has started, `runner` who runs jobs for several, `idle_wait` wakes an idle worker, `woken` is how, `idle_socket` lets the event loop that runs the jobs read what the wait brings,
@@ -37,6 +37,7 @@ mod runner;
 mod short_way;
 mod standing;
 mod step_request;
+mod taken;
 mod wait_task;
 mod woken;
 

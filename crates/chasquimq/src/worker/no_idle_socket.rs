@@ -9,7 +9,7 @@ use super::{
     standing::Standing,
     step_request::Behind,
 };
-use crate::redis::connection::Connection;
+use crate::{error::Error, redis::connection::Connection};
 
 /// There are none.
 #[derive(Debug, Clone)]
@@ -52,6 +52,10 @@ impl IdleSocket {
     }
 
     pub(super) fn look(&self) -> Option<(End, Option<Standing>)> {
+        match self.0 {}
+    }
+
+    pub(super) fn take_fault(&self) -> Option<Error> {
         match self.0 {}
     }
 

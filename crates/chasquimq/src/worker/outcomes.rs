@@ -79,6 +79,36 @@ pub(super) struct Outcomes {
     pub(super) sent: Vec<Sent>,
 }
 
+/// An outcome that was refused, as a step's reply tells of it.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    // of the frame; 0: of a record
+    first: u64,
+    // in the frame; a record's id
+    place: String,
+    code: i64,
+    claim: u64,
+}
+
+impl Refusal {
+    /// Reads those of a step's reply.
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub(super) fn read_all(mut reply: Reply) -> Result<Vec<Self>> {
+        let mut refusals = Vec::with_capacity(reply.len());
+        while !reply.is_empty() {
+            let mut refusal = reply.array()?;
+            refusals.push(Self {
+                first: refusal.int()? as u64,
+                place: refusal.text()?,
+                code: refusal.int()?,
+                claim: refusal.int()? as u64,
+            });
+        }
+        Ok(refusals)
+    }
+}
+
 /// Which handles an operation speaks for, to name the refused ones.
 #[derive(Debug)]
 pub(super) enum Sent {
@@ -119,48 +149,61 @@ impl Outcomes {
         self.large.iter().map(|text| Arg::from(&**text))
     }
 
-    /// Reads the refusals of a step's reply.
-    pub(super) fn rejected(&mut self, mut reply: Reply, in_flight: &mut InFlight) -> Result<Vec<Rejected>> {
+    /// Which of them were refused.
+    pub(super) fn rejected(&mut self, refusals: Vec<Refusal>, in_flight: &mut InFlight) -> Vec<Rejected> {
         let mut rejected = Vec::new();
-        while !reply.is_empty() {
-            let mut refusal = reply.array()?;
-            let first = refusal.int()? as u64;
-            let place = refusal.text()?;
-            let (code, refused) = (refusal.int()?, refusal.int()? as u64);
-            let found = self.sent.iter().find_map(|sent| match sent {
-                Sent::Frame {
-                    first: at,
-                    offset,
-                    count,
-                    handle,
-                    ids,
-                    claim,
-                    ..
-                } if *at == first && *claim == refused => {
-                    let wanted: u32 = place.parse().ok()?;
-                    let is_one = wanted >= *offset && wanted < offset + count;
-                    is_one.then(|| {
-                        (
-                            handle + wanted - offset,
-                            id_in(ids.as_deref(), first + u64::from(wanted)),
-                        )
-                    })
-                }
-                Sent::Record { id, handle, claim, .. } if first == 0 && *id == place && *claim == refused => {
-                    Some((*handle, id.clone()))
-                }
-                _ => None,
-            });
-            if let Some((handle, id)) = found.filter(|(handle, _)| !self.returned.contains(handle)) {
-                let error = Error::from_code(code, &id, "active", self.command_of(handle));
-                let refusal = Rejected { handle, error };
-                if refusal.is_held() {
-                    self.hold_again(first, handle, in_flight);
-                }
-                rejected.push(refusal);
+        for refusal in refusals {
+            let Some((handle, id)) = self.refused(&refusal) else {
+                continue;
+            };
+            let error = Error::from_code(refusal.code, &id, "active", self.command_of(handle));
+            let rejection = Rejected { handle, error };
+            if rejection.is_held() {
+                self.hold_again(refusal.first, handle, in_flight);
             }
+            rejected.push(rejection);
         }
-        Ok(rejected)
+        rejected
+    }
+
+    /// Handle and id of a job; `None` where its refusal is nobody's error.
+    fn refused(&self, refusal: &Refusal) -> Option<(u32, String)> {
+        let found = self.sent.iter().find_map(|sent| match sent {
+            Sent::Frame {
+                first,
+                offset,
+                count,
+                handle,
+                ids,
+                claim,
+                ..
+            } if (*first, *claim) == (refusal.first, refusal.claim) => {
+                let at: u32 = refusal.place.parse().ok()?;
+                let is_one = at >= *offset && at < offset + count;
+                is_one.then(|| (handle + at - offset, id_in(ids.as_deref(), first + u64::from(at))))
+            }
+            Sent::Record { id, handle, claim, .. }
+                if (0, id, *claim) == (refusal.first, &refusal.place, refusal.claim) =>
+            {
+                Some((*handle, id.clone()))
+            }
+            _ => None,
+        });
+        found.filter(|(handle, _)| !self.returned.contains(handle))
+    }
+
+    /// What is told of them when the answer cannot be read: nobody knows whether they were recorded.
+    pub(super) fn unknown(&self, error: &Error) -> Vec<Rejected> {
+        let handles = self.sent.iter().flat_map(|sent| match sent {
+            Sent::Frame { handle, count, .. } => *handle..handle + count,
+            Sent::Record { handle, .. } => *handle..handle + 1,
+        });
+        let told = handles.filter(|handle| !self.returned.contains(handle));
+        told.map(|handle| Rejected {
+            handle,
+            error: error.clone(),
+        })
+        .collect()
     }
 
     fn hold_again(&mut self, frame: u64, job: u32, in_flight: &mut InFlight) {

@@ -44,7 +44,7 @@ pub(super) struct Standing {
 impl Standing {
     /// Jobs to take, `coming` jobs being about to be held.
     pub(super) fn room(&self, coming: u32, options: &WorkerOptions) -> Room {
-        let held = self.in_flight.jobs() + coming;
+        let held = self.in_flight.jobs().saturating_add(coming);
         let free = i64::from(options.concurrency.saturating_sub(held));
         let want = free.min(i64::from(self.prefetch.reach())).min(MOST_WANTED);
         let ahead = i64::from(self.prefetch.ahead(held, options.concurrency));
@@ -86,6 +86,7 @@ impl Standing {
         let behind = Behind {
             number: self.wait_number,
             room,
+            is_along: false,
         };
         (behind, request)
     }

@@ -27,6 +27,8 @@ pub(super) struct Behind {
     pub(super) number: i64,
     /// Jobs it asks for.
     pub(super) room: Room,
+    /// It is behind none: an add took it along.
+    pub(super) is_along: bool,
 }
 
 /// What a step asks for.
@@ -68,6 +70,14 @@ impl StepRequest {
         Self {
             slot: BEHIND_WAIT,
             ..Self::new(number, now_ms, room, false)
+        }
+    }
+
+    /// The same step as this one, to be sent now.
+    pub(super) fn again(behind: Behind, now_ms: i64, room: Room) -> Self {
+        match behind.is_along {
+            true => Self::new(behind.number, now_ms, room, false),
+            false => Self::behind_wait(behind.number, now_ms, room),
         }
     }
 

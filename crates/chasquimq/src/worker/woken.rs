@@ -9,17 +9,19 @@ use super::{
     standing::Standing,
     step_request::{Behind, StepRequest},
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// How a wait ended.
 #[derive(Debug)]
 pub(super) enum Woken {
     /// The marker came (true), or the time was over.
     Marker(bool),
-    /// The step behind the wait was carried out.
+    /// The step behind the wait, or that an add took along, was carried out.
     Stepped(Value),
     /// It was carried out, and its answer was read, perhaps a while ago.
-    Read(Box<Result<Answer>>),
+    Read(Box<Answer>),
+    /// It was carried out, and its answer cannot be read.
+    Unread(Error),
     /// It is not known whether the step behind the wait was carried out.
     Lost,
     /// It is not known whether the step of this number was carried out, which an add took along.
@@ -30,23 +32,24 @@ pub(super) enum Woken {
     Told,
 }
 
-/// Ends, with what asked for the steps behind waits.
+/// Ends, with the steps behind waits, or that went along.
 pub(super) type Ends = Vec<(Woken, Option<Behind>)>;
 
 /// What the loop hears of the end of something that it had left to others.
 pub(super) fn read_end(end: End, standing: &mut Standing) -> (Woken, Option<Behind>) {
-    let behind = |request: &StepRequest| {
+    let along = |request: &StepRequest| {
         Some(Behind {
             number: request.number,
             room: request.room,
+            is_along: true,
         })
     };
     match end {
         End::Marker(came) => (Woken::Marker(came), None),
         End::Stepped(behind, reply) => (stepped(reply, standing), Some(behind)),
-        End::SteppedAlong(request, reply) => (stepped(reply, standing), behind(&request)),
-        End::Taken(behind, answer) => (Woken::Read(answer), Some(behind)),
-        End::TakenAlong(request, answer) => (Woken::Read(answer), behind(&request)),
+        End::SteppedAlong(request, reply) => (stepped(reply, standing), along(&request)),
+        End::Taken(behind, answer) => (read(*answer), Some(behind)),
+        End::TakenAlong(request, answer) => (read(*answer), along(&request)),
         End::Lost(behind) => (Woken::Lost, Some(behind)),
         End::TakeLost(request) => (Woken::LostAlong(request.number), None),
         End::Recorded(step, reply) => (Woken::Recorded(step, reply), None),
@@ -59,5 +62,12 @@ fn stepped(reply: Value, standing: &mut Standing) -> Woken {
     if has_stubs(&reply) {
         return Woken::Stepped(reply);
     }
-    Woken::Read(Box::new(Answer::read(reply, &mut standing.in_flight)))
+    read(Answer::read(reply, &mut standing.in_flight))
+}
+
+fn read(answer: Result<Answer>) -> Woken {
+    match answer {
+        Ok(answer) => Woken::Read(Box::new(answer)),
+        Err(error) => Woken::Unread(error),
+    }
 }

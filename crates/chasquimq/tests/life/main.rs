@@ -18,6 +18,7 @@ mod direct;
 mod events;
 mod fairness;
 mod faults;
+mod garbled;
 #[cfg(unix)]
 mod idle_socket;
 mod leases;

@@ -5,7 +5,7 @@ use std::{
     net::Ipv4Addr,
     sync::{
         atomic::{AtomicU64, AtomicUsize, Ordering},
-        Arc,
+        Arc, Mutex,
     },
 };
 
@@ -27,11 +27,27 @@ enum Cut {
     Behind,
 }
 
+/// What is made of the answer to a step that brings jobs.
+#[derive(Debug, Clone, Copy)]
+pub enum Garble {
+    /// What no server sends.
+    Foreign,
+    /// Values of other kinds, at once.
+    Shape,
+    /// Nobody can tell which jobs it brings.
+    Jobs,
+    /// The same, and that is seen last.
+    Columns,
+}
+
 struct Faults {
     /// One piece in so many is cut; 0 = none.
     one_in: AtomicU64,
     pieces: AtomicU64,
     cuts: AtomicUsize,
+    /// What is made of answers, of so many of them.
+    garble: Mutex<Option<(Garble, usize)>>,
+    garbled: AtomicUsize,
 }
 
 impl Faults {
@@ -40,6 +56,41 @@ impl Faults {
             one_in: AtomicU64::new(0),
             pieces: AtomicU64::new(0),
             cuts: AtomicUsize::new(0),
+            garble: Mutex::default(),
+            garbled: AtomicUsize::new(0),
+        }
+    }
+
+    /// Garbles an answer, if that is wanted and one is here.
+    fn garble(&self, piece: &mut [u8]) {
+        let mut garble = self.garble.lock().expect("a garble");
+        let Some((kind, left)) = garble.as_mut().filter(|(_, left)| *left > 0) else {
+            return;
+        };
+        // its nine values, none refused, and what it took
+        const HEAD: &[u8] = b"*9\r\n*0\r\n*";
+        let starts = piece.windows(HEAD.len()).position(|window| window == HEAD);
+        let Some(at) = starts.filter(|at| piece.get(at + HEAD.len()).is_some_and(|byte| *byte != b'0')) else {
+            return;
+        };
+        let taken = |from: usize, wanted: &[u8]| {
+            let found = piece[from..].windows(wanted.len()).position(|window| window == wanted);
+            found.map(|found| from + found + wanted.len())
+        };
+        let (place, byte) = match kind {
+            Garble::Foreign => (Some(at), b'?'),
+            Garble::Shape => (Some(at + 4), b':'),
+            Garble::Jobs => (taken(at + HEAD.len(), b"\r\n"), b'+'),
+            // of records, behind the length of the columns
+            Garble::Columns => {
+                let records = taken(at + HEAD.len(), b"\r\n:-").and_then(|from| taken(from, b"\r\n$"));
+                (records.and_then(|from| taken(from, b"\r\n")), 0xc1)
+            }
+        };
+        if let Some(garbled) = place.and_then(|place| piece.get_mut(place)) {
+            *garbled = byte;
+            *left -= 1;
+            self.garbled.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -83,7 +134,7 @@ impl Proxy {
         let faults = Arc::new(Faults {
             one_in: AtomicU64::new(one_in),
             pieces: AtomicU64::new(seed),
-            cuts: AtomicUsize::new(0),
+            ..Faults::none()
         });
         let (orphan, orphaned) = watch::channel(());
         let task = tokio::spawn(accept(listener, (server.host, server.port), faults.clone(), orphaned));
@@ -106,6 +157,16 @@ impl Proxy {
     /// Number of connections that were cut.
     pub fn cuts(&self) -> usize {
         self.faults.cuts.load(Ordering::Relaxed)
+    }
+
+    /// From now on so many answers are garbled.
+    pub fn garble(&self, kind: Garble, answers: usize) {
+        *self.faults.garble.lock().expect("a garble") = Some((kind, answers));
+    }
+
+    /// Number of answers that were.
+    pub fn garbled(&self) -> usize {
+        self.faults.garbled.load(Ordering::Relaxed)
     }
 
     /// Ends every connection on the client's side; the server does not hear of it.
@@ -168,6 +229,7 @@ async fn wake_next(
         if len == 0 {
             return Ok(());
         }
+        faults.garble(&mut piece[..len]);
         let cut = faults.cut();
         let passed = match cut {
             Some(Cut::Before) => 0,

@@ -10,7 +10,7 @@ use std::{
 use chasquimq::{
     system_now_ms,
     worker::{Completed, Ending, Flush, IdleSocket, Message, Outcome, Worker},
-    ConnectOptions, Keys, StateFields, WorkerOptions,
+    ConnectOptions, ConnectionEvent, Keys, StateFields, WorkerOptions,
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -46,6 +46,8 @@ pub struct Seen {
     pub stalled: Vec<String>,
     pub rejected: Vec<String>,
     pub errors: Vec<String>,
+    /// What was wrong with connections.
+    pub faults: Vec<String>,
     pub drained: usize,
     /// Batches that came by a socket.
     pub by_socket: usize,
@@ -73,6 +75,20 @@ impl Runner {
     where
         F: Future<Output = End> + Send + 'static,
     {
+        Self::start_with(connect, keys, options, handler, 1)
+    }
+
+    /// The same, where so many flushes may be on their way: the next step is sent before the answer to the last is read.
+    pub fn start_with<F>(
+        connect: ConnectOptions,
+        keys: Keys,
+        options: WorkerOptions,
+        handler: impl Fn(Job) -> F + Send + Sync + 'static,
+        most_flushes: u64,
+    ) -> Self
+    where
+        F: Future<Output = End> + Send + 'static,
+    {
         let (sender, messages) = mpsc::unbounded_channel();
         // a message for a runner that is gone is for nobody
         let messages_of_sockets = sender.clone();
@@ -93,6 +109,7 @@ impl Runner {
             ended: Vec::new(),
             flushes: 0,
             recorded: 0,
+            most_flushes,
         };
         worker.run(system_now_ms());
         Self {
@@ -147,6 +164,7 @@ struct Loop {
     ended: Vec<(u32, End)>,
     flushes: u64,
     recorded: u64,
+    most_flushes: u64,
 }
 
 impl Loop {
@@ -173,7 +191,7 @@ impl Loop {
                 }
             }
             self.start();
-            if self.recorded == self.flushes && !self.ended.is_empty() {
+            if self.flushes < self.recorded + self.most_flushes && !self.ended.is_empty() {
                 self.flush();
             }
         }
@@ -216,6 +234,9 @@ impl Loop {
         seen.rejected
             .extend(message.rejected.iter().map(|rejected| rejected.error.to_string()));
         seen.errors.extend(message.error.iter().map(|error| error.to_string()));
+        if let Some(ConnectionEvent::Failed(fault)) = &message.connection {
+            seen.faults.push(fault.to_string());
+        }
         seen.drained += usize::from(message.drained);
         seen.lease_lost |= message.lease_lost;
     }

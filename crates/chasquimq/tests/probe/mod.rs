@@ -20,7 +20,7 @@ pub fn connect_options() -> ConnectOptions {
     let login = info.redis_settings();
     let mut options = ConnectOptions {
         username: login.username().map(str::to_owned),
-        password: login.password().map(str::to_owned),
+        password: login.password().map(Into::into),
         db: login.db(),
         ..ConnectOptions::default()
     };

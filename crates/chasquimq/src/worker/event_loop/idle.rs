@@ -16,7 +16,6 @@ use crate::{
         reply::Reply,
     },
     worker::{
-        fetch::Answer,
         idle_socket::IdleSocket,
         idle_wait::Pending,
         message::Message,
@@ -146,7 +145,8 @@ impl Loop {
     async fn server_us(&self) -> Result<i64> {
         let answer = self.connection.send(&redis::cmd("TIME")).await?;
         let mut answer = Reply::new("the server's clock", answer)?;
-        Ok(answer.int()? * 1_000_000 + answer.int()?)
+        let (seconds, us) = (answer.int()?, answer.int()?);
+        Ok(seconds.saturating_mul(1_000_000).saturating_add(us))
     }
 
     fn ask_for_socket(&mut self) {
@@ -187,14 +187,16 @@ impl Loop {
 
     pub(super) async fn wake_by_all(&mut self, ends: Ends) {
         self.room_changed = false;
+        if let Some(fault) = self.waiter.take_fault() {
+            self.waiting.tell_fault(fault);
+        }
         for (woken, behind) in ends {
-            self.wake(woken, behind).await;
+            self.wake(woken, behind.unwrap_or_default()).await;
         }
     }
 
     /// A wait ended, or what went along with an add.
-    async fn wake(&mut self, woken: Woken, behind: Option<Behind>) {
-        let Behind { number, room } = behind.unwrap_or_default();
+    async fn wake(&mut self, woken: Woken, behind: Behind) {
         let absorbed = match woken {
             Woken::Marker(came) => {
                 if came && std::mem::take(&mut self.waiter.is_unread) {
@@ -203,23 +205,26 @@ impl Loop {
                 self.hear_marker(came).await;
                 Ok(())
             }
-            Woken::Stepped(reply) => {
-                let read = self.whole(reply).await;
-                let read = read.and_then(|reply| Answer::read(reply, &mut self.standing.in_flight));
-                self.absorb_late(read, room).await
-            }
-            Woken::Read(read) => self.absorb_late(*read, room).await,
+            Woken::Stepped(reply) => match self.read(reply).await {
+                Ok(answer) => self.absorb_late(answer, behind.room).await,
+                Err(error) => self.ask_elsewhere(error, behind).await,
+            },
+            Woken::Read(answer) => self.absorb_late(*answer, behind.room).await,
+            Woken::Unread(error) => self.ask_elsewhere(error, behind).await,
             Woken::Lost => {
                 if !self.fetching {
                     // it may have been woken
                     self.wake_another();
                 }
-                self.send_again(|room| StepRequest::behind_wait(number, system_now_ms() as i64, room))
-                    .await
+                self.send_again(behind).await
             }
             Woken::LostAlong(number) => {
-                self.send_again(|room| StepRequest::new(number, system_now_ms() as i64, room, false))
-                    .await
+                let along = Behind {
+                    number,
+                    is_along: true,
+                    ..Behind::default()
+                };
+                self.send_again(along).await
             }
             Woken::Recorded(step, reply) => self.absorb_recorded(*step, reply).await,
             Woken::Told => Ok(()),
@@ -230,7 +235,7 @@ impl Loop {
     }
 
     /// Learns what became of a step, by sending it again: what it took is taken in; if it never was carried out, it is now.
-    async fn send_again(&mut self, ask: impl FnOnce(Room) -> StepRequest) -> Result<()> {
+    pub(super) async fn send_again(&mut self, behind: Behind) -> Result<()> {
         // a caller's clock of its own has to be asked for first
         let room = if self.clock.is_foreign() {
             Room::NONE
@@ -238,7 +243,7 @@ impl Loop {
             self.room(0)
         };
         self.look_again = self.fetching && self.clock.is_foreign();
-        let request = ask(room);
+        let request = StepRequest::again(behind, system_now_ms() as i64, room);
         let reply = self.send_step(&request, &Outcomes::none(0)).await?;
         self.absorb(reply, &request, Outcomes::none(0)).await
     }

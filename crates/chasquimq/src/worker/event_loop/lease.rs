@@ -110,7 +110,10 @@ impl Loop {
             Ok(None) => (Vec::new(), true, Ok(())),
             Err(error) => (Vec::new(), true, Err(error)),
         };
-        self.tell_stalled(stalled, done);
+        self.tell_stalled(stalled);
+        if let Err(error) = done {
+            self.report(error);
+        }
         self.waiter.hold_back(false);
         if is_over {
             // any sooner, those that are to start last would start first
@@ -120,8 +123,9 @@ impl Loop {
         }
     }
 
-    /// Another server is there, which may lack the last that happened: it is told what is held, and brings back the rest.
-    pub(super) async fn reconcile(&mut self, servers: u64) {
+    /// Another server is there, which may lack the last that happened, or nobody knows what this one did: it is told what is held, and brings back the
+    /// rest.
+    pub(super) async fn reconcile(&mut self, servers: u64, max_stalled: u32) -> Result<()> {
         self.servers = servers;
         if self.waiter.pending.takes_jobs() {
             // what that took is held, too
@@ -135,22 +139,20 @@ impl Loop {
             interval_ms: 0,
             owner: &self.options.id,
             is_held: &|id, claim| held.get(id).is_some_and(|claims| claims.contains(&claim)),
-            max_stalled: self.options.max_stalled_count,
+            max_stalled,
         };
         let (stalled, done) = search.bring_back(&self.connection, &self.keys, system_now_ms()).await;
         self.look_again |= self.fetching && !stalled.is_empty();
-        self.tell_stalled(stalled, done);
+        self.tell_stalled(stalled);
+        done
     }
 
-    fn tell_stalled(&mut self, stalled: Vec<String>, done: Result<()>) {
+    fn tell_stalled(&mut self, stalled: Vec<String>) {
         if !stalled.is_empty() {
             (self.sink)(Message {
                 stalled,
                 ..Message::default()
             });
-        }
-        if let Err(error) = done {
-            self.report(error);
         }
     }
 

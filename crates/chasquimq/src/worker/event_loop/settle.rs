@@ -33,8 +33,29 @@ const CUT_TEXT: usize = 960 * 1024;
 impl Loop {
     /// Takes in the answer to a step.
     pub(super) async fn absorb(&mut self, reply: Value, request: &StepRequest, outcomes: Outcomes) -> Result<()> {
-        let reply = self.whole(reply).await?;
-        let answer = Answer::read(reply, &mut self.standing.in_flight)?;
+        match self.read_or_ask(reply, request, &outcomes).await {
+            Ok(answer) => self.absorb_read(answer, request, outcomes).await,
+            Err(error) => self.lose_track(error, outcomes),
+        }
+    }
+
+    /// The same once the next step is under way: the server remembers that one alone.
+    pub(super) async fn absorb_meanwhile(
+        &mut self,
+        reply: Value,
+        request: &StepRequest,
+        outcomes: Outcomes,
+    ) -> Result<()> {
+        match self.read(reply).await {
+            Ok(answer) => self.absorb_read(answer, request, outcomes).await,
+            Err(error) => {
+                self.report_unread(&error);
+                self.lose_track(error, outcomes)
+            }
+        }
+    }
+
+    async fn absorb_read(&mut self, answer: Answer, request: &StepRequest, outcomes: Outcomes) -> Result<()> {
         self.standing.offset.measure(answer.server_us, request.sent_us);
         self.settle(
             answer,
@@ -47,8 +68,7 @@ impl Loop {
     }
 
     /// Takes in the answer to a step behind a wait. It is perhaps old by now: of a socket's it was read elsewhere.
-    pub(super) async fn absorb_late(&mut self, answer: Result<Answer>, room: Room) -> Result<()> {
-        let answer = answer?;
+    pub(super) async fn absorb_late(&mut self, answer: Answer, room: Room) -> Result<()> {
         let carried_out = self.standing.offset.carried_out(answer.server_us);
         let moment = Moment::from(carried_out);
         self.settle(answer, carried_out, moment..=moment, room, Outcomes::none(0))
@@ -76,7 +96,7 @@ impl Loop {
         if now_ms > 0 {
             self.standing.offset.stepped(now_ms);
         }
-        let rejected = outcomes.rejected(answer.rejected, &mut self.standing.in_flight)?;
+        let rejected = outcomes.rejected(answer.rejected, &mut self.standing.in_flight);
         // what is held on to has its place still: the step took less (`lua/step/round_trip`)
         let kept = rejected.iter().filter(|refusal| refusal.is_held()).count();
         let mut room = room.without(kept);
@@ -90,7 +110,8 @@ impl Loop {
         }
         if limited_ms > 0 {
             // a window ends with a whole millisecond of the server's clock
-            let rest = Duration::from_micros(limited_ms * 1000 - answer.server_us as u64 % 1000);
+            let begun_us = answer.server_us.rem_euclid(1000) as u64;
+            let rest = Duration::from_micros(limited_ms.saturating_mul(1000) - begun_us);
             self.limited_until = Some(carried_out + rest.min(self.options.maximum_rate_limit_delay));
             if !outcomes.limited.is_empty() {
                 room = room.to_look();
@@ -138,7 +159,7 @@ impl Loop {
     }
 
     /// Tells what a step brought, and what is recorded: of a flush, when all of it is.
-    fn tell(&mut self, jobs: Option<Batch>, drained: bool, rejected: Vec<Rejected>, mut outcomes: Outcomes) {
+    pub(super) fn tell(&mut self, jobs: Option<Batch>, drained: bool, rejected: Vec<Rejected>, mut outcomes: Outcomes) {
         self.recorded.0.extend(rejected);
         self.recorded.1.append(&mut outcomes.failures);
         let (rejected, failures) = match outcomes.is_part {

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Pause before what the server refused is tried again.
-const REFUSED_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
 impl Loop {
     /// Records what ended, and takes what may start.
@@ -87,7 +87,7 @@ impl Loop {
             let early = poll_once(answer.as_mut()).await;
             // lets the connection's task write it
             tokio::task::yield_now().await;
-            if let Err(error) = self.absorb(reply, &request, outcomes).await {
+            if let Err(error) = self.absorb_meanwhile(reply, &request, outcomes).await {
                 self.report(error);
             }
             let answered = match early {
@@ -172,7 +172,10 @@ impl Loop {
         if !error.is_connection() {
             self.refused.store(true, Ordering::Relaxed);
         }
-        self.report(error);
+        match error {
+            Error::Malformed { .. } => self.report_unread(&error),
+            error => self.report(error),
+        }
         tokio::time::sleep(REFUSED_PAUSE).await;
     }
 

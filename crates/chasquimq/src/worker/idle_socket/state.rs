@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use redis::Value;
 
 use crate::{
-    error::Result,
+    error::{Error, Result},
     redis::direct::DirectSocket,
     worker::{
         along::StepAlong,
@@ -164,6 +164,10 @@ impl State {
             Some(along) => along.is_old = true,
             None => {}
         }
+    }
+
+    pub(super) fn take_fault(&mut self) -> Option<Error> {
+        self.socket.take_fault()
     }
 
     fn give_back(&mut self) -> Option<Standing> {
