@@ -75,7 +75,8 @@ return function(keys, args)
   if known then return known end
 
   if not redis.call('HGET', base .. 'meta', 'paused') then return -1 end
-  if queue.active > 0 and force ~= '1' then return -2 end
+  local is_held = queue.active > 0 and redis.call('EXISTS', base .. 'takes', base .. 'active') > 0
+  if is_held and force ~= '1' then return -2 end
 
   -- logs, deduplication keys and what parents know go in steps because each is a key; everything else is unlinked whole, which frees memory in the background
   if unlink_some(base, 'logged', count, { 'logs:' }) then return cursor end
