@@ -10,6 +10,7 @@ pub mod by_id;
 pub mod lists;
 mod logs;
 pub mod look;
+mod memos;
 pub mod metrics;
 mod removal;
 pub(crate) mod search;
