@@ -6,7 +6,7 @@ import type { Queue } from 'bullmq';
 import { chasquimq } from '../support/chasquimq.js';
 import { fillEveryKey, keyNames, keysOf } from '../support/every-key.js';
 import type { EveryKey } from '../support/every-key.js';
-import { redisClient } from '../support/redis.js';
+import { mastersOf, redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { until } from '../support/waiting.js';
 
@@ -138,5 +138,43 @@ describe('keys.lost', () => {
     expect(Object.fromEntries(outcomes)).toEqual(Object.fromEntries(names.map((name) => [name, 'goes on'])));
     for (const { message } of stage.takeErrors())
       expect(message).toMatch(/^Missing (lock|key) for job|is not readable/);
+  });
+
+  it('a queue whose pause was lost goes on by itself', { timeout: LIMIT_MS }, async () => {
+    const redis = redisClient();
+    const queue = stage.queue();
+    await queue.pause();
+    await queue.add('job', 1);
+    const done: unknown[] = [];
+    stage.worker(async ({ data }) => void done.push(data), { drainDelay: 1 });
+    const clients = () => Promise.all(mastersOf(redis).map((master) => master.client('LIST')));
+    await until('the worker to wait', async () => String(await clients()).includes('cmd=bzpopmin'));
+    await redis.del(`{bull:${queue.name}}:meta`);
+    await until('the job to run', () => done.length === 1);
+    await redis.quit();
+  });
+
+  it.each([
+    ['takes', undefined],
+    ['active', 'own'],
+  ])('a place of the global concurrency is free again when %s are lost', { timeout: LIMIT_MS }, async (name, jobId) => {
+    const redis = redisClient();
+    const [queue, gate] = [stage.queue(), stage.gate()];
+    await queue.setGlobalConcurrency(1);
+    const started: string[] = [];
+    const run = async (job: { name: string }) => {
+      started.push(job.name);
+      if (job.name === 'held') await gate.opened;
+    };
+    stage.worker(run, { concurrency: 2, stalledInterval: 200 });
+    await queue.add('held', 1, { jobId });
+    await until('an active job', () => started.length === 1);
+    await redis.del(`{bull:${queue.name}}:${name}`);
+    await queue.add('next', 1);
+    await until('the next job', () => started.includes('next'));
+    expect(await queue.getActiveCount()).toBe(0);
+    gate.open();
+    await until('a refusal', () => stage.takeErrors().some(({ message }) => /^Missing (lock|key)/.test(message)));
+    await redis.quit();
   });
 });
