@@ -13,6 +13,7 @@ const STANDALONE_ONLY = {
       'producer.kill',
       'queue.close',
       'server.cluster',
+      'server.evicting',
       'server.memory',
       'server.refusals',
       'server.restart',

@@ -27,6 +27,8 @@ export async function keysOf(redis: Redis, queue: Queue, name: string): Promise<
 /** What is longer lies apart, as data of a plain job and of a record, and as a result. */
 const [APART, LARGE, LONG_RESULT] = [20_000, 300_000, 5_000];
 const HOUR_MS = 3_600_000;
+/** More than there are jobs at a time, so that frames are taken whole. */
+const SLOTS = 50;
 
 /** How a job ends, by its name: `held-` jobs when the gate opens. */
 function processor(opened: Promise<void>): (job: Job) => Promise<unknown> {
@@ -69,6 +71,7 @@ export async function fillEveryKey(stage: Stage, redis: Redis, part: string): Pr
   await countMinutes(redis, queue);
   await queue.removeGlobalRateLimit();
 
+  worker.concurrency = 2;
   await queue.add('held-plain', 1);
   await queue.add('held-named', 1, { jobId: 'held' });
   await until('held jobs', async () => (await queue.getActiveCount()) === 2);
@@ -83,7 +86,7 @@ export async function fillEveryKey(stage: Stage, redis: Redis, part: string): Pr
 function watchedWorker(stage: Stage, run: (job: Job) => Promise<unknown>, part: string) {
   const [completed, again, ended] = [[] as string[], [] as string[], new Set<string>()];
   const key = ({ name, id }: Job) => `${name} ${id}`;
-  const opts = { concurrency: 2, stalledInterval: 300, metrics: { maxDataPoints: 10 }, drainDelay: 1 };
+  const opts = { concurrency: SLOTS, stalledInterval: 300, metrics: { maxDataPoints: 10 }, drainDelay: 1 };
   const worker = stage.worker(
     (job) => {
       if (ended.has(key(job))) again.push(key(job));
