@@ -100,7 +100,7 @@ async function keysPage() {
   const rows = readFileSync(join(root, SCHEMA), 'utf8')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'))
-    .map((line) => /^(\S+)\s+(\S+)\s+(\S+)\s+(.*)$/.exec(line));
+    .map((line) => /^(\S+)\s+(\S+)\s+(\S+)\s+(.*) \| (.*)$/.exec(line));
   const lua = '../crates/chasquimq/lua';
   return `# Keys in Redis
 
@@ -115,6 +115,16 @@ All keys of the queue \`mail\` begin with \`{bull:mail}:\`, its base, made of th
 | Key, after the base | Type | Holds | Format |
 | --- | --- | --- | --- |
 ${rows.map(([, name, type, form, holds]) => `| \`${name}\` | ${type} | ${holds} | [${form}](${lua}/${form}.lua) |`).join('\n')}
+
+## When a key is lost
+
+A server with a policy such as \`allkeys-lru\` deletes keys when it is full, and so may a person. Set \`noeviction\`: what a deleted key held is gone. But
+the queue goes on without it. What is added from then on runs, nothing runs again that has ended, no call hangs, and no count falls below zero. What other
+keys tell is put right at once, or by the next stalled check of a worker (\`stalledInterval\`, 30 s by default). A test deletes each key, one at a time.
+
+| Key | When it is lost |
+| --- | --- |
+${rows.map(([, name, , , , lost]) => `| \`${name}\` | ${lost} |`).join('\n')}
 `;
 }
 

@@ -103,6 +103,7 @@ local function locate(queue, id)
 end
 
 return {
+  record_state = record_state,
   frame_of = frame_of,
   frame_with = frame_with,
   is_waiting_frame = is_waiting_frame,

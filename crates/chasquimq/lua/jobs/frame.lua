@@ -4,7 +4,7 @@
 -- A frame is waiting (behind the cursor), taken by one worker (hash takes), or finished; a job that needs more gets a record.
 -- A frame of children begins with one value more, its parent header: {ids, base of their parents' queue, policy (states/parents), ids of the parents,
 -- how many children each of them has here}. The id of such a job is ids and its number, twelve hexadecimal digits: a UUID.
--- A long frame of plain jobs lies apart, in a key of its own, and in the log stands a stub of it: timestamp, options, bytes of the frame. Its
+-- A long frame of plain jobs lies apart, in a key of its own, and in the log stands a stub of it (jobs/stub). Its
 -- producer writes the key, and workers and getters read it, by plain commands; scripts do so only where one of its jobs goes another way.
 -- Why apart: Lua looks at each byte of a text, and copies it, which costs ten times what it takes to store and to read it.
 --   apart:<first>  the frame
@@ -14,17 +14,15 @@
 --   frames first -> number of its jobs kept in runs, when that is neither none nor all
 --   holes  first -> chars of a waiting frame: 1 plain, r has a record, 0 gone
 local State = require('state')
+local Stub = require('stub')
 
 -- What a plain frame begins with, and a record's body.
 local TIME, ARRAY_OF_FOUR = 207, '\148'
--- A stub has no more bytes; longer options are never apart (src/add/batch.rs).
-local MOST_STUB = 2048
 
 -- Bytes of a frame that lies apart; nil when this is no stub of one.
 local function bytes_apart(queue, blob)
-  if queue.apart == 0 or #blob > MOST_STUB then return nil end
-  local ok, _, _, _, bytes = pcall(cmsgpack.unpack_limit, blob, 3, 0)
-  return ok and type(bytes) == 'number' and bytes or nil
+  if queue.apart == 0 then return nil end
+  return Stub.bytes(blob)
 end
 
 local function key_apart(queue, first)

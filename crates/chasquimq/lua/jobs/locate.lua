@@ -57,7 +57,7 @@ end
 -- Takes one job out of its completed run; the run's other jobs stay. Gives the score that they have.
 local function leave_run(queue, job)
   local start, run = job.run_start, job.run
-  local finished_on = redis.call('ZSCORE', queue.base .. 'completed', State.whole(start))
+  local finished_on = redis.call('ZSCORE', queue.base .. 'completed', State.whole(start)) or State.whole(run[4])
   local before = job.number - start
   redis.call('HDEL', queue.base .. 'runs', State.whole(start))
   redis.call('ZREM', queue.base .. 'completed', State.whole(start))

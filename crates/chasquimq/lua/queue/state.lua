@@ -5,10 +5,12 @@
 --          (events since the log was last marked, queue/event_log), holes (waiting frames with a touched job), stale (stale references in the
 --          waiting list), max_events (cap of the event log, in events), place (states/prioritized), flows (1: a job of this queue has had a parent or
 --          children), max_length (rules/length; 0 = none), unlimited (1: its settings limit no starts, rules/limits; 0: they may), apart
---          (frames in the log that lie apart, jobs/frame). A state that was written before there was one of these has fewer: the rest is 0
+--          (frames in the log that lie apart, jobs/frame). A state that was written before there was one of these has fewer: the rest is 0. Where
+--          there is none it is told by the other keys (queue/recovery)
 --   memo:last-event  two doubles: event_ms and event_seq of a queue that was obliterated, kept a while: who listens waits for what comes behind it
 -- Also of a queue: base; raw (the state as it is stored); call, what all queues of a call share: home (the queue that it was sent to), queues
 -- (the others, by base), and what states/parents and jobs/records note; is_safe: the call has seen to it that it is not refused half-way.
+local Recovery = require('recovery')
 local Schema = require('schema')
 
 -- Tables whose lists are made when they are first asked for: most calls need few of them, and each that is made costs its making and its
@@ -31,12 +33,16 @@ local function refuse_key(queue, suffix, found)
   error({ err = 'WRONGTYPE Key ' .. queue.base .. suffix .. ' holds a ' .. found .. ', which is not of this queue' })
 end
 
--- A queue that is used for the first time, or of which much is about to be written: what lies under its names must not be somebody else's.
+-- A queue that is used for the first time, or of which much is about to be written: what lies under its names must not be somebody else's. Gives which of
+-- its keys there are, by name.
 local function check_types(queue)
+  local there = {}
   for suffix, type_name in pairs(Schema.types) do
     local found = redis.call('TYPE', queue.base .. suffix).ok
     if found ~= 'none' and found ~= type_name then refuse_key(queue, suffix, found) end
+    there[suffix] = found ~= 'none' or nil
   end
+  return there
 end
 
 local function with_lists(of)
@@ -67,16 +73,22 @@ local function open(base, call, read)
   local queue = of_state(base, raw)
   queue.call = call or with_lists({ home = queue, by_turn = false })
   if raw then return queue end
-  check_types(queue)
+  local there = check_types(queue)
   local last = redis.call('GET', base .. 'memo:last-event')
   if last and #last == 16 then queue.event_ms, queue.event_seq = struct.unpack('<dd', last) end
+  if next(there) then Recovery.derive(queue, there) end
   return queue
 end
 
+-- A number of jobs. What another key has lost may leave it still, and is counted once.
+local function count(number)
+  return number > 0 and number or 0
+end
+
 local function save_state(queue)
-  local raw = struct.pack(FORMAT, queue.id, queue.cursor_ms, queue.cursor_seq, queue.waiting, queue.active, queue.completed, queue.references,
-    queue.event_ms, queue.event_seq, queue.event_fresh, queue.holes, queue.stale, queue.max_events, queue.place, queue.flows,
-    queue.max_length, queue.unlimited, queue.apart)
+  local raw = struct.pack(FORMAT, queue.id, queue.cursor_ms, queue.cursor_seq, count(queue.waiting), count(queue.active), count(queue.completed),
+    queue.references, queue.event_ms, queue.event_seq, queue.event_fresh, count(queue.holes), count(queue.stale), queue.max_events, queue.place,
+    queue.flows, queue.max_length, queue.unlimited, count(queue.apart))
   if raw == queue.raw then return end
   redis.call('SET', queue.base .. 'state', raw)
   queue.raw = raw
@@ -98,6 +110,7 @@ return {
   check_types = check_types,
   with_lists = with_lists,
   waiting_in = waiting_in,
+  count = count,
   open = open,
   save_state = save_state,
   whole = whole,

@@ -1,5 +1,5 @@
 -- count_jobs: no change. Numbers of jobs by state.
--- KEYS    base (also: state failed delayed prioritized waiting-children)
+-- KEYS    base (also: state log front takes active completed failed delayed prioritized waiting-children)
 -- ARGV    none
 -- RETURNS {waiting, active, completed, failed, delayed, prioritized, waiting-children}
 -- ERRORS  none      EVENTS none      COST O(1)
@@ -7,10 +7,17 @@
 -- FLAGS   no-writes
 local State = require('state')
 
+-- None, where the keys that would hold them were lost (states/mend).
+local function count_in(number, ...)
+  if number <= 0 then return 0 end
+  return redis.call('EXISTS', ...) > 0 and number or 0
+end
+
 return function(keys)
   local base = keys[1]
   local queue = State.open(base)
-  local counts = { queue.waiting, queue.active, queue.completed }
+  local counts = { count_in(queue.waiting, base .. 'log', base .. 'front'), count_in(queue.active, base .. 'takes', base .. 'active'),
+    count_in(queue.completed, base .. 'completed') }
   for _, set in ipairs({ 'failed', 'delayed', 'prioritized', 'waiting-children' }) do
     counts[#counts + 1] = redis.call('ZCARD', base .. set)
   end

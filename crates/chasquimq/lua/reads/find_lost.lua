@@ -1,6 +1,7 @@
--- find_lost: no change but the mark of a scan. Active jobs of workers whose lease ran out, or of one worker; a bounded step a call. What is
--- found goes to recover_stalled.
--- KEYS    base (also: stalled takes log active lease:<owner>)
+-- find_lost: no change but the mark of a scan, whose first step mends what keys that were lost have left (states/mend). Active jobs of workers whose lease
+-- ran out, or of one worker; a bounded step a call. What is found goes to recover_stalled.
+-- KEYS    base (also: stalled state takes log front holes gone jobs active completed runs failed delayed delays prioritized waiting-children wake
+--         lease:<owner>)
 -- ARGV    interval_ms (at the first step of a scan, of which there is one an interval for the whole queue; 0 = go on, or always), scan (a name
 --         that no other scan has: its first step may be sent again), owner ('' = all whose lease ran out), cursor ('' at first)
 -- RETURNS {cursor ('' = done), frames, records} (states/active); of one worker all are counted
@@ -8,6 +9,7 @@
 -- SOURCE  BullMQ 6.7 stalled check (differs: leases are a worker's, one scan is enough, and it goes in steps)
 -- FLAGS   allow-oom
 local Active = require('active')
+local Mend = require('mend')
 local State = require('state')
 
 -- Whether this scan is the one of the interval: it begins now, or began in a call whose answer was lost.
@@ -24,6 +26,7 @@ return function(keys, args)
   if interval_ms > 0 and not is_turn_of(base, scan, interval_ms) then return { '', {}, {} } end
 
   local queue = State.open(base)
+  if interval_ms > 0 then Mend.run(queue) end
 
   local function concerns(other)
     if owner ~= '' then return other == owner end

@@ -29,6 +29,11 @@ local function next_two(base)
   return head[1], due_of(head[2]), due_of(head[4])
 end
 
+-- What `delays` said is lost: the next jobs find their places by a look at the set. last_score: the latest one's.
+local function begin_anew(queue, last_score)
+  redis.call('SET', queue.base .. 'delays', struct.pack('<ddd', 0, due_of(last_score), due_of(last_score)))
+end
+
 local function seq_behind(queue, due_ms)
   local low = due_ms * 4096
   local last = redis.call('ZREVRANGEBYSCORE', queue.base .. 'delayed', State.whole(low + MAX_SEQ), State.whole(low), 'WITHSCORES', 'LIMIT', 0, 1)
@@ -67,5 +72,6 @@ return {
   next_due = next_due,
   next_two = next_two,
   wake_for_jobs = wake_for_jobs,
+  begin_anew = begin_anew,
   delay_jobs = delay_jobs,
 }

@@ -154,7 +154,7 @@ local function keep_pending(of, found)
   for _, list in ipairs({ 'processed', 'ignored', 'faults' }) do of[list] = known_pairs(of[list], is_known) end
 end
 
--- Takes the ranges told of out of those that the parent waits for; of one that was unfolded since, its children. Gives whether there were any.
+-- Takes the ranges told of out of those that the parent waits for; of one that was unfolded since, its children.
 local function take_ranges(queue, id, of)
   local given = {}
   for i = 1, #of.ranges, 2 do
@@ -169,7 +169,6 @@ local function take_ranges(queue, id, of)
     end
   end
   WaitingList.call_in_chunks('HSET', queue.base .. 'returned:' .. id, given)
-  return #given > 0
 end
 
 -- Whether a child that was removed had not ended before.
@@ -218,9 +217,10 @@ end
 -- Records what happened to one parent's children. Gives whether it may start.
 local function settle_parent(queue, id, of, fields, now_ms)
   for range in pairs(of.unfolds) do SiblingRanges.unfold_pending(queue.base, id, range) end
-  local any_range = take_ranges(queue, id, of)
+  take_ranges(queue, id, of)
   if #of.keys > 0 then take_pending(queue, id, of) end
-  if #of.keys == 0 then return any_range and not waits(queue, id) end
+  -- one that is parked though it waits for nothing has lost what it waited for
+  if #of.keys == 0 then return not waits(queue, id) end
   WaitingList.call_in_chunks('HSET', queue.base .. 'processed:' .. id, of.processed)
   WaitingList.call_in_chunks('HSET', queue.base .. 'ignored:' .. id, of.ignored)
   local fails = #of.faults > 0 and fail_parent(queue, id, fields, of.faults, now_ms)

@@ -202,6 +202,7 @@ local function run(base, raw, step)
     count, groups = count + 1, groups .. '\146\161E\167drained'
   end
   if count > 0 then event_ms, event_seq = math.max(step.now_ms, event_ms), step.now_ms > event_ms and count or event_seq + count end
+  active, completed = State.count(active), State.count(completed)
   local saved = struct.pack(State.FORMAT, id, queue.cursor_ms, queue.cursor_seq, waiting, active, completed, queue.references, event_ms, event_seq,
     event_fresh + count, holes, stale, max_events, place, flows, max_length, unlimited, queue.apart)
   if count > 0 then

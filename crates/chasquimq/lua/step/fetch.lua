@@ -5,15 +5,19 @@
 -- A job that stalled before is never surplus: what killed its worker must not take it along again.
 local Events = require('events')
 local Fetched = require('fetched')
+local Find = require('find')
 local ForeignEntries = require('foreign_entries')
 local Frame = require('frame')
 local Holder = require('holder')
+local Mend = require('mend')
 local Prioritized = require('prioritized')
 local State = require('state')
 local WaitingList = require('waiting_list')
 
--- References of removed jobs stay in the log; each is skipped once. The front list has none.
-local function is_stale(queue, id)
+-- References of removed jobs stay in the log; each is skipped once. The front list has none. known: which these are is known; else those are whose jobs are
+-- gone, or in another state.
+local function is_stale(queue, id, known)
+  if not known then return redis.call('HEXISTS', queue.base .. 'jobs', id) == 0 or Find.record_state(queue, id) ~= 'waiting' end
   local count = tonumber(redis.call('HGET', queue.base .. 'gone', id) or 0) or 1
   if count == 0 then return false end
   if count == 1 then
@@ -27,9 +31,9 @@ end
 
 local function without_stale(queue, ids)
   if queue.stale == 0 then return ids end
-  local valid = {}
+  local valid, known = {}, redis.call('EXISTS', queue.base .. 'gone') == 1
   for _, id in ipairs(ids) do
-    if not is_stale(queue, id) then valid[#valid + 1] = id end
+    if not is_stale(queue, id, known) then valid[#valid + 1] = id end
   end
   return valid
 end
@@ -210,8 +214,9 @@ local function take_log(queue, want, most, step)
     local count = math.max(math.min(math.ceil((most - fetched.taken) / 64), 8), 1)
     local entries = redis.call('XRANGE', queue.base .. 'log', '(' .. State.entry_id(queue.cursor_ms, queue.cursor_seq), '+', 'COUNT', count)
     if #entries == 0 then
-      -- a call was refused half-way (queue/events): nothing waits
+      -- a call was refused half-way (queue/events), or a key was lost: nothing waits
       queue.waiting = 0
+      Mend.end_of_log(queue)
       return
     end
     for _, entry in ipairs(entries) do
@@ -241,6 +246,7 @@ end
 -- Takes up to `want` jobs, and `surplus` more where that breaks nothing.
 local function fetch(queue, want, surplus, step)
   local fetched = queue.fetched
+  if queue.holes > 0 and queue.waiting > 0 then Mend.mend_holes(queue) end
   take_due(queue, want, want + surplus, step)
   take_front(queue, want, want + surplus, step)
   take_log(queue, want, want + surplus, step)

@@ -252,6 +252,7 @@ local function run(base, raw, outcomes, step)
   end
   if count > 0 then
     event_ms, event_seq = math.max(step.now_ms, event_ms), step.now_ms > event_ms and count or event_seq + count
+    active, completed = State.count(active), State.count(completed)
     local saved = struct.pack(State.FORMAT, id, cursor_ms, cursor_seq, waiting, active, completed, references, event_ms, event_seq,
       event_fresh + count, holes, stale, max_events, place, flows, max_length, unlimited, queue.apart)
     PlainJobs.save(base, saved, State.entry_id(event_ms, event_seq), count, groups)

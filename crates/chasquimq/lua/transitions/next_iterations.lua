@@ -41,7 +41,8 @@ local function find_next(queue, items)
   for i, item in ipairs(items) do ids[i] = item[1] end
   local latest, raws = redis.call('ZMSCORE', queue.base .. 'schedulers', unpack(ids)), redis.call('HMGET', queue.base .. 'scheduler', unpack(ids))
   for i, item in ipairs(items) do
-    local it = raws[i] and tonumber(latest[i]) == item[2] and next_of(item, raws[i], following.now_ms)
+    -- what is stored of one that has no latest iteration any more tells that it goes on
+    local it = raws[i] and (not latest[i] or tonumber(latest[i]) == item[2]) and next_of(item, raws[i], following.now_ms)
     WaitingList.append(following.slots, 0)
     if it then
       it.at = #following.slots

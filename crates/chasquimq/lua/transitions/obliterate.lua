@@ -4,7 +4,7 @@
 --         metrics:completed:data metrics:failed:data logs:<id> de:<id> limiter open schedulers scheduler parents children:<id> processed:<id>
 --         ignored:<id> faults:<id> spans:<id> returned:<id> memo:<client>:<slot>; of parents in other queues: state meta front jobs vitals waiting-children delayed delays wake)
 -- ARGV    now_ms (epoch ms), client, slot, number, count (logs or records a step), force (1 = active jobs too), cursor (of the records, then of the log; '0' at first)
--- RETURNS a cursor: call again with it | 0 done | -1 | -2
+-- RETURNS a cursor: call again with it | 0 done | 1 done, by a user who may not SCAN for what is remembered of calls | -1 | -2
 -- ERRORS  -1 not paused, -2 active jobs      EVENTS none      COST O(count)
 -- SOURCE  BullMQ 6.7 Queue#obliterate
 -- FLAGS   allow-oom
@@ -16,7 +16,9 @@ local Records = require('records')
 local Schema = require('schema')
 local WaitingList = require('waiting_list')
 
-local IN_LOG, LAST_EVENT_TTL_MS = 'log:', 3600000
+local IN_LOG = 'log:'
+-- How far the place of an event may be ahead of the server's clock (queue/event_log), and as much again.
+local LAST_EVENT_TTL_MS = 120000
 local OF_PARENTS = { 'children:', 'processed:', 'ignored:', 'faults:', 'spans:', 'returned:' }
 
 -- Unlinks some keys that jobs have of their own, whose names start so; the set names the jobs. False when there are none left.
@@ -75,7 +77,8 @@ return function(keys, args)
   if known then return known end
 
   if not redis.call('HGET', base .. 'meta', 'paused') then return -1 end
-  if queue.active > 0 and force ~= '1' then return -2 end
+  local is_held = queue.active > 0 and redis.call('EXISTS', base .. 'takes', base .. 'active') > 0
+  if is_held and force ~= '1' then return -2 end
 
   -- logs, deduplication keys and what parents know go in steps because each is a key; everything else is unlinked whole, which frees memory in the background
   if unlink_some(base, 'logged', count, { 'logs:' }) then return cursor end
@@ -93,7 +96,9 @@ return function(keys, args)
   for i, key in ipairs(Schema.names) do whole[i] = base .. key end
   redis.call('UNLINK', unpack(whole))
   redis.call('SET', base .. 'memo:last-event', struct.pack('<dd', queue.event_ms, queue.event_seq), 'PX', LAST_EVENT_TTL_MS)
+  -- asked here, as a refusal would stand in the server's log
+  local done = redis.acl_check_cmd('SCAN', '0') and 0 or 1
   -- sent again, this step would find a queue that is not paused; the others go on where they were
-  Memo.remember(base, client, slot, number, 0)
-  return 0
+  Memo.remember(base, client, slot, number, done)
+  return done
 end

@@ -7,6 +7,7 @@ use redis::Value;
 
 use crate::{
     active::{Active, Whose},
+    clock::Moment,
     error::{Error, Result},
     job::{msgpack::Packer, read_job, whole, Job},
     queue::Queue,
@@ -256,9 +257,13 @@ impl Queue {
         let mut cursor = b"0".to_vec();
         loop {
             let args = args![i64::from(count.max(1)), force, cursor.as_slice()];
+            let sent = Moment::now();
             match self.run_once(&OBLITERATE, now_ms, &args).await? {
-                Value::Int(0) => {
+                Value::Int(done @ (0 | 1)) => {
                     self.forget_calls().await;
+                    if done == 0 {
+                        self.forget_calls_before(sent).await;
+                    }
                     return Ok(());
                 }
                 Value::Int(-1) => return Err(Error::NotPaused),

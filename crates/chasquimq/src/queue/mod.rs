@@ -11,6 +11,7 @@ pub mod libraries;
 pub mod lists;
 mod logs;
 pub mod look;
+mod memos;
 pub mod metrics;
 mod removal;
 pub(crate) mod search;

@@ -22,8 +22,10 @@ use crate::{
 /// The scripts remember a call for an hour (`lua/queue/memo.lua`): one that could not be confirmed for so long must not be sent again.
 pub(crate) const CONFIRM_WITHIN: Duration = Duration::from_secs(50 * 60);
 
+/// How long the server remembers a call (`lua/queue/memo.lua`).
+pub(crate) const REMEMBERED_MS: i64 = 3_600_000;
 /// How long the server remembers calls of a client that makes no more: a copy of one may still be under way on a connection that broke.
-const FORGET_AFTER_MS: u64 = 60_000;
+pub(crate) const FORGET_AFTER_MS: u64 = 60_000;
 /// Of more slots than this the server forgets by itself: most of them were given up, as their calls were refused.
 const MOST_FORGOTTEN: u32 = 1024;
 /// How long a close waits for a server to take note of that.

@@ -32,6 +32,7 @@ mod list_children;
 mod list_jobs;
 mod list_schedulers;
 mod log_job;
+mod lost_keys;
 mod move_active;
 mod move_delayed;
 mod move_to_waiting_children;

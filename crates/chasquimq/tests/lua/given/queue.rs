@@ -526,7 +526,7 @@ impl TestQueue {
     }
 }
 
-fn read_events(keys: Keys, after: (u64, u64), last: (u64, u64)) -> Vec<Event> {
+pub fn read_events(keys: Keys, after: (u64, u64), last: (u64, u64)) -> Vec<Event> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

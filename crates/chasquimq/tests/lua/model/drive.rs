@@ -95,6 +95,28 @@ impl Drive {
         }
         self.compare_wake(&line, due_ms);
         self.compare();
+        if self.random.once_in(6) {
+            self.lose_state();
+        }
+    }
+
+    /// Other keys tell what the state says, after whatever was done, and nothing else is put right. It goes on with what it was.
+    fn lose_state(&mut self) {
+        let Value::BulkString(state) = self.queue.command("GET", "state", &[]) else {
+            return;
+        };
+        let (keys, before) = (self.queue.show_but_state(), self.queue.counters());
+        self.queue.command("DEL", "state", &[]);
+        self.queue.check_stalled();
+        assert_eq!(self.queue.show_but_state(), keys);
+        let after = self.queue.counters();
+        assert!(
+            after.iter().zip(&before).all(|(after, before)| after.1 <= before.1),
+            "{after:?}, and before {before:?}"
+        );
+        let mut set = redis::cmd("SET");
+        set.arg(self.queue.probe.keys.key("state")).arg(state);
+        set.exec(&mut self.queue.probe.connection).expect("the state of before");
     }
 
     /// What comes into the waiting list, or is due sooner than anything was, wakes a worker that may be waiting.
