@@ -11,7 +11,7 @@ import { Crew } from '../support/crew.js';
 import type { CrewRun } from '../support/crew.js';
 import { libraries } from '../support/libraries.js';
 import { workPace } from '../support/pace.js';
-import type { Program } from '../support/program.js';
+import { Program } from '../support/program.js';
 import { Random } from '../support/random.js';
 import { redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
@@ -170,6 +170,28 @@ describe.each(libraries)('$name: worker.mixed', ({ name, lib }) => {
     const failed = (await queue.getFailed()).map(({ id }) => id);
     expect(failed).toContain(added[1_000]?.id);
     expect(failed.length).toBeLessThanOrEqual(concurrency);
+  });
+
+  it('a job that was only taken in advance by who was killed is not one that ran: it fails no sooner for it', async () => {
+    const queue = stage.queue();
+    const env = { CONCURRENCY: 1, ...LEASE };
+    const killers = ['one', 'two', 'three'].flatMap((file) => jobs(1, 'dieOnce', { file: join(folder, file) }));
+    const crew = await crewOf(1, queue, env);
+    const added = await crew.add(queue, [...jobs(1_000, 'quick'), ...killers, ...jobs(1_000, 'quick')]);
+    await crew.members[0]?.ended;
+    expect((await queue.getActiveCount()) > 1, 'jobs were taken in advance').toBe(name === 'chasquimq');
+    // one that dies may not come to say that it is ready
+    const start = () =>
+      stage.keep(Program.start('mixed-worker.mjs', { env: { LIBRARY: name, QUEUE: stage.queueName, ...env } }));
+    for (const _ of killers.slice(1)) expect(await start().ended).toEqual({ code: null, signal: 'SIGKILL' });
+    start();
+    await until('the rest to end', () => isDone(queue));
+    expect((await queue.getFailed()).map(({ id }) => id)).toEqual([]);
+    const ids = new Set(added.map(({ id }) => id));
+    const ended = (await queue.getCompleted()).filter(({ id }) => ids.has(id));
+    expect(ended).toHaveLength(ids.size);
+    // as many as were killed ran one
+    expect(sum(ended.map(({ stalledCounter }) => stalledCounter))).toBe(killers.length);
   });
 
   it('who stands still for longer than its lease has run twice what it ran, and no more', async () => {

@@ -21,14 +21,19 @@ const NO_DEFAULT = fileURLToPath(new URL('processors/no-default.mjs', import.met
 const EXITS = fileURLToPath(new URL('processors/exits.cjs', import.meta.url));
 /** Enough of them to let a worker see that its handlers are short. */
 const MANY = 300;
-/** A worker that stops, with all its threads, while it runs the last of its jobs. */
-const STANDS_STILL = `
+/** A worker that dies of the job that it starts in the tick in which another one ended, or else of the last one. */
+const DIES = `
+  import { writeSync } from 'node:fs';
   const { Worker } = await import(process.env.LIBRARY);
   const opts = { connection: JSON.parse(process.env.CONNECTION), lockDuration: 1_500, stalledInterval: 100 };
+  let ended = 0;
   const worker = new Worker(process.env.QUEUE, async (job) => {
-    if (job.name !== 'last') return;
-    process.stdout.write('last\\n', () => process.kill(process.pid, 'SIGSTOP'));
-    await new Promise(() => undefined);
+    const isSecond = ended > 0 && job.data.at > 1_000;
+    if (isSecond || job.name === 'last') {
+      writeSync(1, 'dies ' + job.id + '\\n');
+      process.kill(process.pid, 'SIGKILL');
+    }
+    if (++ended === 1) setImmediate(() => (ended = 0));
   }, opts);
   worker.on('error', () => undefined);`;
 /** Adds a job, and waits until somebody takes it, for as long as one who can would need. */
@@ -315,19 +320,22 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     expect(await (await fetchJob(queue, id)).getState()).toBe(of({ bullmq: 'active', chasquimq: 'waiting' }));
   });
 
-  it('stalled-not-started', async () => {
+  it('stalled-oldest-first', async () => {
     const queue = stage.queue();
-    await queue.addBulk([...jobs(1_000), { name: 'last', data: {} }, ...jobs(1_000)]);
-    const program = stage.keep(Program.startText(STANDS_STILL, { env: { LIBRARY: name, QUEUE: stage.queueName } }));
-    await program.said('last');
+    const rows = Array.from({ length: 3_000 }, (_, at) => ({ name: 'job', data: { at } }));
+    await queue.addBulk([...rows, { name: 'last', data: {} }]);
+    const program = stage.keep(Program.startText(DIES, { env: { LIBRARY: name, QUEUE: stage.queueName } }));
+    const id = await program.said('dies');
+    await program.ended;
     const scanner = stage.worker(null, { stalledInterval: 100, lockDuration: 1_500 });
     const log = new EventLog(scanner, ['stalled']);
     await scanner.startStalledCheckTimer();
     await log.get('stalled', 1, 60_000);
     await until('what was active to wait', async () => (await queue.getActiveCount()) === 0);
     const stalled = (await queue.getJobs(['waiting'])).filter((job) => job.stalledCounter > 0);
-    expect(stalled.every(({ attemptsStarted }) => attemptsStarted === 1)).toBe(true);
-    expect(stalled.length > 1).toBe(of({ bullmq: false, chasquimq: true }));
+    expect(stalled).toHaveLength(1);
+    expect(stalled[0]?.id === id).toBe(of({ bullmq: true, chasquimq: false }));
+    expect(log.all('stalled')).toHaveLength(1);
   });
 
   it('worker-options-read-once', async () => {

@@ -1,9 +1,9 @@
 // A worker whose jobs take all kinds of time. LIBRARY (bullmq or chasquimq), QUEUE, CONCURRENCY, and of its options LOCK_MS, SCAN_MS,
 // STALLS (`maxStalledCount`). Its jobs, by name: `warm` and `quick` end at once; `async` takes data.ms; `block` keeps the event loop for
 // data.ms, and `blockUntil` until the file data.file is there, for data.ms at most; `await` ends when the program is told `go`; `die` kills the
-// process. It says, with times of the clock that all processes share (loop.mjs): `started <id> <at>` and `ended <id> <at>` of each job but the
+// process, and `dieOnce` does if the file data.file is not there, which it writes. It says, with times of the clock that all processes share (loop.mjs): `started <id> <at>` and `ended <id> <at>` of each job but the
 // warm ones, `late <from> <to>` of its event loop, and once `warm` when it has run WARM of these. Told `close`, it closes.
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { block, now, watchLoop } from './loop.mjs';
 
@@ -15,6 +15,7 @@ const told = (wanted) => new Promise((resolve) => orders.on('line', (line) => li
 const go = told('go');
 const close = told('close');
 
+const die = () => process.kill(process.pid, 'SIGKILL');
 const kinds = {
   warm() {
     if (++warmed === Number(WARM)) console.log('warm');
@@ -26,7 +27,12 @@ const kinds = {
     if (!block(ms, () => existsSync(file))) throw new Error(`waited ${ms} ms in vain for ${file}`);
   },
   await: () => go,
-  die: () => process.kill(process.pid, 'SIGKILL'),
+  die,
+  dieOnce({ file }) {
+    if (existsSync(file)) return;
+    writeFileSync(file, '');
+    die();
+  },
 };
 let warmed = 0;
 

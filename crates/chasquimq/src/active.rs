@@ -46,6 +46,10 @@ pub(crate) struct Page {
     pub cursor: String,
     pub frames: Vec<ActiveFrame>,
     pub records: Vec<ActiveRecord>,
+    /// Where they are told: names of those who hold them, and how many jobs each of these runs at once (0: nobody knows).
+    pub owners: Vec<(String, u32)>,
+    /// The place among these, from 1 on, of who holds each frame, then each record.
+    pub whose: Vec<usize>,
 }
 
 impl Page {
@@ -72,10 +76,22 @@ impl Page {
                 claim: flat.int()?,
             });
         }
+        let (mut owners, mut whose) = (Vec::new(), Vec::new());
+        if !reply.is_empty() {
+            let (mut flat, mut places) = (reply.array()?, reply.array()?);
+            while !flat.is_empty() {
+                owners.push((flat.text()?, u32::try_from(flat.int()?).unwrap_or_default()));
+            }
+            while !places.is_empty() {
+                whose.push(usize::try_from(places.int()?).unwrap_or_default());
+            }
+        }
         Ok(Self {
             cursor,
             frames,
             records,
+            owners,
+            whose,
         })
     }
 }

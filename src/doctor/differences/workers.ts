@@ -146,12 +146,12 @@ export const workers = differencesOf('workers', [
     impact: 'none',
   },
   {
-    id: 'stalled-not-started',
+    id: 'stalled-oldest-first',
     title: '`stalledCounter`',
-    bullmq: 'Counts jobs whose handlers ran.',
+    bullmq: 'Counts the jobs that ran when their worker died.',
     chasquimq:
-      'Jobs that a worker had taken and not started when it died count one stall and one start, too. Where workers die again and again, such a job may fail for it.',
-    why: 'They were active.',
+      'Counts as many as the worker has slots, the oldest first. Jobs that ended in the very tick in which it died stand before the one that ran, and count for it. That one counts the next time in any case: a job that kills its workers may kill one more.',
+    why: 'A start costs no call, so Redis does not know of it.',
     impact: 'none',
   },
   {

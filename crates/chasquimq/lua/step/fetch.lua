@@ -2,7 +2,7 @@
 -- It takes at most `want` jobs that start now, and `surplus` jobs that start a moment later, of which there are none while a worker waits for
 -- jobs (states/waiting_list). A frame that holds more than there is
 -- room for is broken: its jobs become records, those that fit become active, the rest goes to the front list.
--- A job that stalled before is never surplus: what killed its worker must not take it along again.
+-- A job that stalled before is never surplus: what killed its worker must not take it along again. Nor is a suspect (transitions/recover_stalled).
 local Events = require('events')
 local Fetched = require('fetched')
 local Find = require('find')
@@ -41,7 +41,7 @@ end
 local function has_stalled(fields_raw)
   if not fields_raw then return false end
   local ok, fields = pcall(cmsgpack.unpack, fields_raw)
-  return ok and type(fields) == 'table' and (tonumber(fields.st) or 0) > 0
+  return ok and type(fields) == 'table' and ((tonumber(fields.st) or 0) > 0 or fields.su ~= nil)
 end
 
 -- How many of these records, from the first, may be surplus.

@@ -7,12 +7,15 @@ local Holder = require('holder')
 local IdleWait = require('idle_wait')
 local Lease = require('lease')
 local Memo = require('memo')
+local StepMemo = require('step_memo')
 
 -- Notes what the worker asks for. Gives the keys to be read; none where its step is none that starts as a job is added.
 local function look(base, worker)
-  local _, now_ms, owner, slot, number, lease_ms, worker_name, want, _, _, offset_us, limiter_max, _, leaves_due, _, asks_due = cmsgpack.unpack(worker.asked)
+  local _, now_ms, owner, slot, number, lease_ms, worker_name, want, _, _, offset_us, limiter_max, _, leaves_due, _, asks_due, slots
+    = cmsgpack.unpack(worker.asked)
   if want < 1 or limiter_max > 0 then return end
   worker.now_ms, worker.number, worker.lease_ms, worker.worker_name, worker.offset_us = now_ms, number, lease_ms, worker_name, offset_us
+  worker.slots = slots
   worker.memo, worker.lease, worker.claim = Memo.key_of(base, owner, slot), Lease.key_of(base, owner), 2 * number
   worker.tells_due, worker.leaves_due = want > 1 or asks_due == 1, leaves_due == 1
   return worker.memo, worker.lease, base .. 'delays'
@@ -39,7 +42,7 @@ end
 -- It is added: remembers the step, and gives its reply. packed: first, as MessagePack.
 local function remember(worker, first, packed, blob)
   local number, now_ms = worker.number, worker.now_ms
-  Memo.remember_packed(worker.memo, struct.pack('<ddddd', number, worker.due_ms, 0, now_ms, 0) .. '\144\146' .. packed .. '\1')
+  Memo.remember_packed(worker.memo, StepMemo.head(number, worker.due_ms, 0, now_ms, 0, worker.slots) .. '\144\146' .. packed .. '\1')
   worker.reply = { {}, { first, 1, blob }, worker.due_ms, 0, 0, now_ms, worker.server_us, 0, worker.claim }
 end
 

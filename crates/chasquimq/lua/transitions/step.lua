@@ -8,11 +8,11 @@
 --         what is fetched starts when this is carried out, and nobody can send that time), limiter_max (starts a window; 0 = no limit of
 --         this worker), limiter_ms (a window; 0 = as the queue says), leaves_due (1: nobody looks whether delayed jobs are due), hears (1: a step of
 --         this worker that was over has passed on what woke it, and this one looks), asks_due (1: next_due_ms is told though no slot is left; perhaps
---         this worker alone knows of it), outcomes
+--         this worker alone knows of it), slots (jobs that the worker runs at once), outcomes
 --         (step/finish), keeps (step/finish); or, of one plain job that completed, its claim, keep, place and results (step/fast_path)), then the
 --         large results and data (step/finish)
--- RETURNS {rejected, taken, next_due_ms or -1 (-2: the step was over before it was carried out, step/idle_wait), gated 0|1, is_left 0|1 (more jobs could start now), now_ms
---         (of the fetch), server_us (both 0 when there is nothing to take, nor delayed: no clock was read), limited_ms (no job starts here for so
+-- RETURNS {rejected, taken, next_due_ms or -1 (-2: the step was over before it was carried out, step/idle_wait), gated 0|1, is_left 0|1 (more jobs
+--         could start now), now_ms (of the fetch), server_us (both 0 when there is nothing to take, nor delayed: no clock was read), limited_ms (no job starts here for so
 --         long), claim (of what was taken)}; taken, in the order of the waiting list: first, n, blob of a frame | -n, columns of n records
 --         (give_records)
 -- ERRORS  rejected: -1 missing job, -2 missing lock, -4 pending children, -6 lock mismatch, -9 failed children
@@ -30,17 +30,16 @@ local Memo = require('memo')
 local Prioritized = require('prioritized')
 local RoundTrip = require('round_trip')
 local State = require('state')
+local StepMemo = require('step_memo')
 local Stored = require('stored')
 local WaitingList = require('waiting_list')
 
--- What is remembered: number, next_due_ms, gated, now_ms and limited_ms of the reply; behind them rejected, and what was taken (step/fetched).
-local REMEMBERED, KNOWN, KNOWN_BYTES, NONE = '<ddddd', '<dddd', 32, {}
+local NONE = {}
 
 -- The reply of a step that was carried out before: what it took, and still holds, is read again.
 local function replay(queue, known, owner, claim, server_us, limiter_max, limiter_ms)
-  local taken, due_ms, gated, now_ms, limited_ms = {}, struct.unpack(KNOWN, known)
-  local rejected, known_ids = cmsgpack.unpack(known:sub(KNOWN_BYTES + 1))
-  local records = 0
+  local due_ms, gated, now_ms, limited_ms, rejected, known_ids = StepMemo.read(known)
+  local taken, records = {}, 0
   local function replay_record(id, are_few)
     local raw, body = redis.call('HGET', queue.base .. 'active', id), redis.call('HGET', queue.base .. 'jobs', id)
     local ok, active = pcall(cmsgpack.unpack, raw or '')
@@ -118,7 +117,7 @@ return function(keys, args)
   local large = #args > 1 and { unpack(args, 2) }
 
   local _, now_ms, owner, slot, number, lease_ms, worker_name, want, surplus, max_bytes, offset_us, limiter_max, limiter_ms, leaves_due, hears,
-    asks_due, outcomes, keeps, place, results = cmsgpack.unpack(asked)
+    asks_due, slots, outcomes, keeps, place, results = cmsgpack.unpack(asked)
 
   -- what is taken is this worker's by this number, which is no other step's (jobs/frame)
   local claim = 2 * number + (slot == 'w' and 1 or 0)
@@ -172,7 +171,7 @@ return function(keys, args)
   local looked = want > 0 and not rejected[1] and gated == 0 and limited_ms == 0
   if hears == 1 and looked and #items == 0 and not is_left then redis.call('DEL', base .. 'wake') end
 
-  Memo.remember_packed(memo, struct.pack(REMEMBERED, number, due or -1, gated, step.now_ms, limited_ms)
+  Memo.remember_packed(memo, StepMemo.head(number, due or -1, gated, step.now_ms, limited_ms, slots)
     .. (rejected[1] and cmsgpack.pack(rejected) or '\144') .. ids)
   return { rejected, items, due or -1, gated, is_left and 1 or 0, step.now_ms, server_us, limited_ms, claim }
 end

@@ -102,7 +102,8 @@ impl StepRequest {
             .int(limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64))
             .int(i64::from(self.leaves_due))
             .int(i64::from(self.hears))
-            .int(i64::from(self.asks_due));
+            .int(i64::from(self.asks_due))
+            .int(i64::from(options.concurrency));
         if let Some(plain) = &outcomes.plain {
             packed.0.extend_from_slice(plain);
             return packed.0;

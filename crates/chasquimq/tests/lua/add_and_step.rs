@@ -5,7 +5,7 @@ use redis::Value;
 
 use crate::given::{
     plan::Plan,
-    queue::{run_once, show_reply, Forbidden, TestQueue},
+    queue::{run, run_once, show_reply, Forbidden, TestQueue},
     step::Step,
 };
 
@@ -56,6 +56,17 @@ fn add_plan_and_step(queue: &mut TestQueue, number: u64, plan: &Plan, step: &Ste
         stepped.truncate(5);
     }
     show_reply(&Value::Array(replies))
+}
+
+#[test]
+fn a_worker_that_took_a_job_along_tells_its_slots() {
+    for wait in [0, 3] {
+        let mut queue = free(|_| ());
+        assert!(add_and_step(&mut queue, 1, &step().slots(7), wait).contains(" [1 1 "));
+        queue.end_lease("w");
+        let found = run!(queue, FIND_LOST, 0, "s", "", "");
+        assert!(found.ends_with(" [w 7] [1]]"), "{found}");
+    }
 }
 
 /// What became of the queue: both replies, the keys, and what was told.

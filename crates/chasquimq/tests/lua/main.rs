@@ -16,6 +16,7 @@ mod apart;
 mod change_priority;
 mod clean_jobs;
 mod configure;
+mod count_frames;
 mod count_jobs;
 mod count_priorities;
 mod remove_dependency;

@@ -70,7 +70,6 @@ fn unfinished_jobs_of_a_dead_worker_head_the_line() {
     );
 }
 
-// stalled-not-started: a wanted difference (docs/differences.md)
 #[test]
 fn a_job_brought_back_counts_its_starts() {
     let mut queue = queue();
@@ -102,6 +101,102 @@ fn a_job_that_stalled_too_often_carries_its_failure() {
         "vitals",
         "x={as:1 df:job stalled more than allowable limit po:1000 st:1}",
     );
+}
+
+/// `dead`, which tells how many jobs it runs at once, holds the frame 1..4, the record x and 6; `other`, with a single slot, 7 and 8.
+fn taken_in_advance(slots: u32) -> TestQueue {
+    let mut queue = TestQueue::with(Plan::new().frame(4).record("x").frame(1).frame(1).frame(1));
+    queue.step(Step::by("dead").named("bob").slots(slots).want(6));
+    queue.step(Step::by("other").slots(1).want(2));
+    queue.end_lease("dead");
+    queue.end_lease("other");
+    queue.command("DEL", "wake", &[]);
+    queue.skip_events();
+    queue
+}
+
+#[test]
+fn of_each_worker_as_many_count_as_it_has_slots_and_the_rest_is_suspect() {
+    let mut queue = taken_in_advance(2);
+    assert_eq!(queue.recover_stalled(1020, 60_000, 1), "[1 2 7]");
+    queue.key_is("front", "1 2 3 4 6 7 8 x");
+    queue.key_is(
+        "vitals",
+        "1={as:1 pb:bob po:1000 st:1} 2={as:1 pb:bob po:1000 st:1} 3={as:0 su:1} 4={as:0 su:1} 6={as:0 su:1} \
+         7={as:1 po:1000 st:1} 8={as:0 su:1} x={as:0 su:1}",
+    );
+    let told = queue.told();
+    let ids = |name: &str| -> Vec<&str> {
+        let events = told.iter().filter(|event| event.name == name);
+        events.map(|event| event.fields[0].1.as_str()).collect()
+    };
+    // by parcels, the last first
+    assert_eq!(ids("waiting"), ["6", "7", "8", "x", "1", "2", "3", "4"]);
+    assert_eq!(ids("stalled"), ["7", "1", "2"]);
+}
+
+#[test]
+fn with_no_stall_allowed_all_count() {
+    let mut queue = taken_in_advance(2);
+    assert_eq!(queue.recover_stalled(1020, 60_000, 0), "[1 2 3 4 6 7 8 x]");
+}
+
+#[test]
+fn of_a_worker_of_which_nothing_is_remembered_all_count() {
+    let mut queue = taken_in_advance(2);
+    queue.command("DEL", "memo:dead:s", &[]);
+    assert_eq!(queue.recover_stalled(1020, 60_000, 1), "[1 2 3 4 6 7 x]");
+}
+
+#[test]
+fn a_suspect_is_not_taken_in_advance_and_counts_the_next_time() {
+    let mut queue = taken_in_advance(1);
+    assert_eq!(queue.recover_stalled(1020, 60_000, 1), "[1 7]");
+    queue.command("DEL", "front", &[]);
+    queue.command("RPUSH", "front", &["3", "x", "1", "2", "4", "6", "7", "8"]);
+    let reply = queue.step(Step::by("v").at(1030).slots(1).want(1).surplus(5));
+    assert_eq!(reply, "[[] [0 3 <[7 {} a 3]> <{as:0 su:1}> 1] -1 0 7]");
+    // one that comes before it ended, and is not recorded
+    let reply = queue.step(Step::by("v").at(1029).slots(1).want(1));
+    assert_eq!(reply, "[[] [0 x <[7 {} a 1]> <{as:0 su:1}> 1] -1 0 6]");
+    queue.end_lease("v");
+    queue.command("DEL", "stalled", &[]);
+    assert_eq!(queue.recover_stalled(1040, 60_000, 1), "[x 3]");
+    queue.key_is("front", "x 3 1 2 4 6 7 8");
+}
+
+#[test]
+fn a_job_that_stalled_before_counts_though_others_are_older() {
+    let mut queue = taken_in_advance(1);
+    queue.recover_stalled(1020, 60_000, 1);
+    queue.step(Step::by("v").at(1030).slots(1).want(8));
+    queue.end_lease("v");
+    queue.command("DEL", "stalled", &[]);
+    queue.recover_stalled(1040, 60_000, 1);
+    queue.step(Step::by("v").at(1050).want(8));
+    let job =
+        |at: usize, what: &str| format!("{at}={{as:2 df:job stalled more than allowable limit {what}po:1030 st:2}}");
+    let vitals = queue.show();
+    for expected in [job(1, "pb:bob "), job(7, "")] {
+        assert!(vitals.contains(&expected), "{vitals}");
+    }
+}
+
+#[test]
+fn frames_that_nobody_has_touched_are_counted() {
+    let mut queue = TestQueue::with(Plan::new().frame(3).frame(1).frame(4).frame(64));
+    queue.step(Step::by("dead").slots(6).want(72));
+    queue.end_lease("dead");
+    assert!(queue.find_uncounted(0, "", &[]).uncounted().is_some());
+    assert_eq!(queue.recover_stalled(1020, 60_000, 1), "[1 2 3 4 5 6]");
+}
+
+#[test]
+fn what_a_worker_does_not_hold_any_more_counts() {
+    let mut queue = TestQueue::with(Plan::new().frame(4));
+    queue.step(Step::by("w").slots(1).want(4));
+    let ids = queue.bring_back(1010, 0, "w", &[("2", 4)], 1);
+    assert_eq!(ids, ["1", "3", "4"]);
 }
 
 #[test]
@@ -233,11 +328,11 @@ fn a_copy_that_comes_late_takes_nothing_away() {
         call.arg(1).arg("w").arg(items.as_slice()).arg(1);
         queue.carry_out(&call)
     };
-    assert_eq!(recover(&mut queue, 1), "[0 [1 2 3 4 6 x]]");
+    assert_eq!(recover(&mut queue, 1), "[0 6 [1 2 3 4 6 x]]");
     // under another claim
     queue.step(Step::by("w").at(1020).number(9).want(2));
     let keys = queue.show();
-    assert_eq!(recover(&mut queue, 2), "[0 []]");
+    assert_eq!(recover(&mut queue, 2), "[0 0 []]");
     queue.keys_are(&keys);
 }
 
@@ -259,7 +354,7 @@ fn many_bytes_are_brought_back_a_part_at_a_time() {
     assert_eq!((count, is_last), (3, true));
     let mut call = queue.numbered_call(&chasquimq::redis::library::RECOVER_STALLED, Some(1010));
     call.arg(1).arg("").arg(items).arg(1);
-    assert_eq!(queue.carry_out(&call), "[1 [y z]]");
+    assert_eq!(queue.carry_out(&call), "[1 2 [y z]]");
     queue.key_is("front", "y z");
     assert_eq!(queue.recover_stalled(1020, 60_000, 1), "[x]");
     queue.key_is("front", "x y z");
@@ -272,8 +367,8 @@ fn a_call_sent_again_tells_of_the_same_jobs() {
     let (items, ..) = queue.find_lost(0, "", &[]).parcel().expect("what is lost");
     let mut call = queue.numbered_call(&chasquimq::redis::library::RECOVER_STALLED, Some(1020));
     call.arg(1).arg("").arg(items).arg(1);
-    assert_eq!(queue.carry_out(&call), "[0 [1 3 4 x]]");
+    assert_eq!(queue.carry_out(&call), "[0 4 [1 3 4 x]]");
     let keys = queue.show();
-    assert_eq!(queue.carry_out(&call), "[0 [1 3 4 x]]");
+    assert_eq!(queue.carry_out(&call), "[0 4 [1 3 4 x]]");
     queue.keys_are(&keys);
 }

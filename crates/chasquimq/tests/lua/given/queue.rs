@@ -11,8 +11,8 @@ use chasquimq::{
     lost::Lost,
     msgpack::Packer,
     redis::library::{
-        Script, ADD, ADD_FLOWS, FIND_LOST, LIBRARY, LIBRARY_NAME, LIST_ACTIVE, LIST_JOBS, READ_JOBS, RECOVER_STALLED,
-        STEP,
+        Script, ADD, ADD_FLOWS, COUNT_FRAMES, FIND_LOST, LIBRARY, LIBRARY_NAME, LIST_ACTIVE, LIST_JOBS, READ_JOBS,
+        RECOVER_STALLED, STEP,
     },
     Event, EventMessage, EventReader, Keys,
 };
@@ -225,7 +225,7 @@ impl TestQueue {
     }
 
     /// Jobs by state and rank, five values each or their ids alone, and the number of steps that took.
-    /// The scan that a worker makes once an interval. Gives the ids of those brought back.
+    /// The scan that a worker makes once an interval. Gives the ids of those brought back that stalled.
     pub fn recover_stalled(&mut self, now_ms: u64, interval_ms: u64, max_stalled: u64) -> String {
         let ids = self.bring_back(now_ms, interval_ms, "", &[], max_stalled);
         self.probe.checked();
@@ -247,8 +247,8 @@ impl TestQueue {
             let mut call = self.numbered_call(&RECOVER_STALLED, Some(now_ms));
             call.arg(max_stalled).arg(owner);
             call.arg(items).arg(u8::from(is_last));
-            let (left, ids): (usize, Vec<String>) =
-                redis::from_redis_value(self.carry_out_unchecked(&call)).expect("left and ids");
+            let (left, _, ids): (usize, usize, Vec<String>) =
+                redis::from_redis_value(self.carry_out_unchecked(&call)).expect("left, a count and ids");
             lost.done(count, left);
             parcels.push(ids);
         }
@@ -257,7 +257,18 @@ impl TestQueue {
     }
 
     /// What a scan finds, but for what is held.
-    pub fn find_lost(&mut self, mut interval_ms: u64, owner: &str, held: &[(&str, i64)]) -> Lost {
+    pub fn find_lost(&mut self, interval_ms: u64, owner: &str, held: &[(&str, i64)]) -> Lost {
+        let mut lost = self.find_uncounted(interval_ms, owner, held);
+        while let Some(firsts) = lost.uncounted() {
+            let mut call = self.call(&COUNT_FRAMES);
+            call.arg(firsts);
+            lost.counted(self.carry_out_unchecked(&call)).expect("counts");
+        }
+        lost
+    }
+
+    /// The same, before frames are counted.
+    pub fn find_uncounted(&mut self, mut interval_ms: u64, owner: &str, held: &[(&str, i64)]) -> Lost {
         let (mut lost, mut cursor, scan) = (Lost::default(), String::new(), self.next_ticket());
         loop {
             let mut call = self.call(&FIND_LOST);

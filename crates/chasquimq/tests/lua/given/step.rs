@@ -90,6 +90,7 @@ pub struct Step {
     leaves_due: bool,
     hears: bool,
     asks_due: bool,
+    slots: u32,
     metrics_minutes: i64,
     large: Vec<String>,
     data_apart: bool,
@@ -124,6 +125,7 @@ impl Step {
             leaves_due: false,
             hears: false,
             asks_due: false,
+            slots: 0,
             metrics_minutes: 0,
             large: Vec::new(),
             data_apart: false,
@@ -318,6 +320,11 @@ impl Step {
         Self { hears: true, ..self }
     }
 
+    /// Of a worker that runs so many jobs at once, and tells it.
+    pub fn slots(self, slots: u32) -> Self {
+        Self { slots, ..self }
+    }
+
     /// It is told when the next job is due though no slot is left.
     pub fn asking_due(self, asks_due: bool) -> Self {
         Self { asks_due, ..self }
@@ -505,7 +512,8 @@ impl Step {
         packed
             .int(i64::from(self.leaves_due))
             .int(i64::from(self.hears))
-            .int(i64::from(self.asks_due));
+            .int(i64::from(self.asks_due))
+            .int(i64::from(self.slots));
         packed.0.extend_from_slice(&self.ends());
         packed.0
     }

@@ -15,6 +15,15 @@ use crate::given::{
 };
 
 pub const OWNERS: [&str; 3] = ["w0", "w1", "w2"];
+
+/// Jobs that an owner runs at once; 0: it does not tell.
+pub fn slots_of(owner: &str) -> usize {
+    match owner {
+        "w1" => 3,
+        "w2" => 20,
+        _ => 0,
+    }
+}
 /// A job that a worker believes it holds.
 #[derive(Debug, Clone)]
 pub struct Belief {
@@ -182,9 +191,12 @@ impl Drive {
         self.note("recover_stalled".to_owned());
         self.queue.command("DEL", "stalled", &[]);
         let lost = self.model.lost();
-        let order = self.queue.bring_back(self.model.now_ms, 60_000, "", &[], 1);
-        self.same(&format!("{order:?}"), &format!("{lost:?}"));
-        self.model.recover_stalled(&lost, 1);
+        let max_stalled = if self.random.once_in(5) { 0 } else { 1 };
+        let stalled = self
+            .queue
+            .bring_back(self.model.now_ms, 60_000, "", &[], max_stalled.into());
+        let expected = self.model.recover_stalled(&lost, max_stalled, slots_of);
+        self.same(&format!("{stalled:?}"), &format!("{expected:?}"));
     }
 
     /// A worker tells what it holds, after a change of servers.
@@ -203,7 +215,7 @@ impl Drive {
         }
         let order = self.queue.bring_back(self.model.now_ms, 0, owner, &claims, 1);
         self.same(&format!("{order:?}"), &format!("{lost:?}"));
-        self.model.recover_stalled(&lost, 1);
+        self.model.recover_stalled(&lost, 1, |_| 0);
     }
 
     fn set_paused(&mut self) {

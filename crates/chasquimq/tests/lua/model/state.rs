@@ -42,6 +42,8 @@ pub struct Job {
     pub fields: StateFields,
     /// It was given back before it started: whether it remembers that try's start depends on how it was stored.
     pub is_start_unknown: bool,
+    /// Its worker was lost, and cannot have started it.
+    pub is_suspect: bool,
 }
 
 /// How a job ended, as a worker reports it.
@@ -161,6 +163,7 @@ impl Model {
             priority,
             fields: StateFields::default(),
             is_start_unknown: false,
+            is_suspect: false,
         };
         self.jobs.insert(id.to_owned(), job);
         true
@@ -254,6 +257,7 @@ impl Model {
         self.prioritized.clear();
         let away = self.jobs.iter_mut().filter(|(_, job)| job.state.name() != "active");
         for (id, job) in away {
+            job.is_suspect = false;
             job.priority = job.fields.priority.unwrap_or(job.priority);
             job.fields.priority = (job.priority != 0).then_some(job.priority);
             let is_delayed = job.state.name() == "delayed";
@@ -359,7 +363,7 @@ impl Model {
     }
 
     fn has_stalled(&self, id: &str) -> bool {
-        self.jobs[id].fields.stalled_counter > 0
+        self.jobs[id].fields.stalled_counter > 0 || self.jobs[id].is_suspect
     }
 
     /// Jobs that the global concurrency leaves room for, of those a worker wants.
@@ -493,16 +497,32 @@ impl Model {
         (by_age, by_count)
     }
 
-    /// Brings back what owners without a lease hold.
-    pub fn recover_stalled(&mut self, lost: &[String], max_stalled: u32) {
+    /// Brings back what owners without a lease hold, each with this many slots (0: it does not tell them). Gives what stalled.
+    pub fn recover_stalled(&mut self, lost: &[String], max_stalled: u32, slots: impl Fn(&str) -> usize) -> Vec<String> {
+        let (mut seen, mut stalled) = (BTreeMap::<String, usize>::new(), Vec::new());
         for id in lost {
+            let had_stalled = self.has_stalled(id);
             let job = self.job(id);
-            job.fields.stalled_counter += 1;
-            if job.fields.stalled_counter > max_stalled {
-                job.fields.deferred_failure = Some("job stalled more than allowable limit".to_owned());
+            let State::Active { owner, .. } = &job.state else {
+                panic!("{id} is {:?}", job.state)
+            };
+            let (slots, before) = (slots(owner), seen.entry(owner.clone()).or_default());
+            *before += 1;
+            if slots == 0 || *before <= slots || had_stalled || max_stalled == 0 {
+                job.is_suspect = false;
+                job.fields.stalled_counter += 1;
+                if job.fields.stalled_counter > max_stalled {
+                    job.fields.deferred_failure = Some("job stalled more than allowable limit".to_owned());
+                }
+                stalled.push(id.clone());
+            } else {
+                job.is_suspect = true;
+                job.fields.attempts_started -= 1;
+                job.is_start_unknown = true;
             }
         }
         self.head(lost);
+        stalled
     }
 
     /// Jobs whose owner has no lease, in the order in which they became active.

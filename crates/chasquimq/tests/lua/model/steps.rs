@@ -6,7 +6,7 @@ use chasquimq::{Body, StateFields};
 use redis::Value;
 
 use super::{
-    drive::{Belief, Drive, OWNERS},
+    drive::{slots_of, Belief, Drive, OWNERS},
     state::{Keep, NOBODY},
 };
 use crate::given::{
@@ -33,11 +33,11 @@ impl Drive {
         let owner = *self.random.pick(&OWNERS);
         let keep = *self.random.pick(&KEEPS);
         self.step_number += 1;
-        let mut step =
-            Step::by(owner)
-                .at(self.model.now_ms)
-                .number(self.step_number)
-                .keep(keep.0, keep.1 as f64, keep.2);
+        let mut step = Step::by(owner)
+            .at(self.model.now_ms)
+            .number(self.step_number)
+            .slots(slots_of(owner) as u32)
+            .keep(keep.0, keep.1 as f64, keep.2);
         self.note(format!("step of {owner}, keep {keep:?}"));
         self.model.leases.insert(owner.to_owned());
         self.model.claim = claim_of(self.step_number);
