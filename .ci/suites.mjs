@@ -46,7 +46,7 @@ export const JS = {
   chaos: { at: ['__test__/chaos/'], when: [...TAKING, 'crates/chasquimq/src/redis/', '__test__/support/'] },
   differential: {
     at: ['__test__/differential/'],
-    when: ['crates/chasquimq/lua/', 'src/flow/', 'src/job/', 'src/scheduler/', 'src/worker/', 'package-lock.json'],
+    when: [...TAKING, 'crates/chasquimq/lua/', 'src/flow/', 'src/job/', 'src/scheduler/', 'package-lock.json'],
   },
   upgrade: { at: ['__test__/upgrade/'], when: [...STORED, 'crates/chasquimq/lua/transitions/'] },
   clients: {

@@ -1,6 +1,6 @@
 /** The watch of idleness: in calm times, in which there is no fault, no job waits while a worker could run it (support/idleness.ts). */
 import type { Redis } from 'ioredis';
-import { idleSpans, neglected, total, without } from '../support/idleness.js';
+import { idleSpans, neglected, START_MS, total, without } from '../support/idleness.js';
 import type { JobRecord, Neglect, Span, WorkerRecord } from '../support/idleness.js';
 import { Lateness } from '../support/lateness.js';
 import { sleep } from '../support/waiting.js';
@@ -8,8 +8,6 @@ import type { JobAccount, Run } from './jobs.js';
 import type { Entry } from './ledger.js';
 import type { Member } from './member.js';
 
-/** A job that waits for longer beside an idle worker is held by somebody, where the known work of pace.ts takes a millisecond. */
-const START_MS = 50;
 /** What is in the waiting list once it is added, and leaves it in that order. */
 const WATCHED = new Set([
   'mixed',

@@ -11,6 +11,10 @@ export interface Difference {
   readonly chasquimq: string;
 }
 
+const NEGLECTS = 'neglects';
+/** Of what they tell one run is proof. */
+export const LONG_NEGLECTS = 'neglects.long';
+
 /** All differences, but for those that are wanted; the gravest first. */
 export function compare(program: Program, bullmq: Observation, chasquimq: Observation): Difference[] {
   const all = differences(bullmq, chasquimq);
@@ -64,8 +68,12 @@ function flattenJob({ id, fields, workerEvents, ...way }: SeenJob): Map<string, 
   return flat;
 }
 
-function flatten({ queues, steps, workers, unhandled, order }: Observation): Map<string, string> {
-  const flat = new Map<string, string>([['unhandled', unhandled.join('\n')]]);
+function flatten({ queues, steps, workers, unhandled, neglects = [], order }: Observation): Map<string, string> {
+  const flat = new Map<string, string>([
+    ['unhandled', unhandled.join('\n')],
+    [NEGLECTS, neglects.map(({ text }) => text).join('\n')],
+    [LONG_NEGLECTS, neglects.flatMap(({ text, isLong }) => (isLong ? [text] : [])).join('\n')],
+  ]);
   workers.forEach(({ closed }, i) => flat.set(`workers.${i}.closed`, closed));
   // which of two workers of a queue has a job is a question of luck
   flat.set(

@@ -1,42 +1,38 @@
 /** Carries out one program on one library, and tells what was to be seen. */
 import type { EventEmitter } from 'node:events';
-import type {
-  ConnectionOptions,
-  FlowJob,
-  FlowProducer,
-  Job,
-  JobNode,
-  Queue,
-  QueueEvents,
-  RepeatOptions,
-  Worker,
-} from 'bullmq';
-import { fileURLToPath } from 'node:url';
+import type { FlowJob, FlowProducer, Job, JobNode, Queue, QueueEvents, RepeatOptions } from 'bullmq';
+import type { Redis } from 'ioredis';
 import type { Library } from '../support/libraries.js';
 import { sleep } from '../support/waiting.js';
-import { call, Handlers, Signals } from './handler.js';
-import { fieldsOf, Observer } from './observe.js';
-import type { Action, JobPlan, Observation, Program, SeenJob, SeenWorker, Step, WorkerPlan } from './program.js';
-import { settle } from './settle.js';
+import type { Pool } from './apart.js';
 import { Clock } from './clock.js';
+import { addChild, call, Handlers } from './handler.js';
+import type { Scripts } from './handler.js';
+import { fieldsOf, Observer } from './observe.js';
+import type { Base } from './open-worker.js';
+import type { Action, JobPlan, Observation, Program, SeenJob, Step } from './program.js';
+import { Runs } from './runs.js';
+import { settle } from './settle.js';
+import { Signals } from './signals.js';
 import { isClose, isOfTime, iterationText, timeless, withoutDelays } from './times.js';
 import { decode, messageOf, shown, UUID } from './values.js';
+import { Watch } from './watch.js';
+import { Workers } from './workers.js';
 
-const PROCESSOR = fileURLToPath(new URL('./processors/scripted.mjs', import.meta.url));
 const HELD_MS = 15_000;
-/** No program lasts as long: which scan finds a job that nobody runs is a wanted difference. */
-const LOCK_MS = 300_000;
 const CLOSE_MS = 12_000;
 const MARK_MS = 20_000;
 
-export interface Place {
+export interface Place extends Base {
   readonly lib: Library;
-  readonly connection: ConnectionOptions;
-  readonly prefix: string;
   /** It ranks jobs that ended in one millisecond by their ids: which of them it keeps is then a question of speed. */
   readonly ranksByMillisecond: boolean;
   /** Rejections that nobody handled, and exceptions that nobody caught, since the program began. */
   readonly unhandled: string[];
+  /** Processes for workers that are apart. */
+  readonly pool: Pool;
+  /** Servers on which it is watched that no job waits beside an idle worker. */
+  readonly watched?: readonly Redis[];
 }
 
 export async function execute(program: Program, place: Place): Promise<Observation> {
@@ -64,14 +60,6 @@ interface Taken {
   moved?: boolean;
 }
 
-interface Running {
-  readonly plan: WorkerPlan;
-  worker?: Worker;
-  paused: boolean;
-  readonly errors: string[];
-  closed: string;
-}
-
 /** It goes by when jobs ended: neither library ranks those of one millisecond by more, but where a rule keeps a number of them. */
 const goesByEnds = (step: Step): boolean => 'method' in step && step.method === 'retryJobs';
 
@@ -81,18 +69,18 @@ class World {
   readonly #flows: FlowProducer;
   readonly #observer = new Observer();
   readonly #signals = new Signals();
-  readonly #scripts = new Map<string, readonly (readonly Action[])[]>();
-  readonly #handlers: Handlers;
-  readonly #workers: Running[];
+  readonly #scripts: Scripts = new Map();
+  readonly #runs = new Runs();
+  readonly #workers: Workers;
+  readonly #watch: Watch | undefined;
   readonly #jobs = new Map<string, Known>();
   /** Names of jobs of schedulers, and whether their iterations follow each other closely. */
   readonly #scheduled = new Map<string, boolean>();
   readonly #taken = new Map<string, Taken>();
   readonly #answers: Record<string, string> = {};
   readonly #flowErrors: string[] = [];
-  readonly #base;
+  readonly #base: Base;
   readonly #clock = new Clock();
-  #touched = 0;
   #marks = 0;
 
   constructor(
@@ -106,16 +94,23 @@ class World {
       this.#events.push(new lib.QueueEvents(`q${i}`, { ...this.#base, lastEventId: '0-0' }));
     }
     this.#flows = new lib.FlowProducer(this.#base);
-    this.#handlers = new Handlers({
+    const handlers = new Handlers({
       lib,
       queues: this.#queues,
       signals: this.#signals,
       scripts: this.#scripts,
-      apart: program.ordered === true && (place.ranksByMillisecond || program.steps.some(goesByEnds)),
+      book: this.#runs,
+      spaced: program.ordered === true && (place.ranksByMillisecond || program.steps.some(goesByEnds)),
       addJob: (queue, plan, parent) => this.#addChild(queue, plan, parent),
-      touch: () => void this.#touched++,
     });
-    this.#workers = program.workers.map((plan) => ({ plan, paused: false, errors: [], closed: 'never started' }));
+    const { unhandled, pool, watched } = place;
+    this.#workers = new Workers({
+      ...{ program, lib, base: this.#base, pool, handlers, unhandled },
+      ...{ scripts: this.#scripts, signals: this.#signals, runs: this.#runs, observer: this.#observer },
+      normalError: (message) => this.#normalError(message),
+      remember: (name, queue, id) => void this.#jobs.set(name, { queue, id }),
+    });
+    this.#watch = watched && Watch.of(program, watched);
   }
 
   async open(): Promise<void> {
@@ -144,18 +139,15 @@ class World {
   async #do(step: Step): Promise<string | undefined> {
     switch (step.do) {
       case 'start':
-        await this.#start(step.worker);
-        return undefined;
+        return await this.#workers.start(step.worker).then(() => undefined);
       case 'stop':
-        // what its handlers run nobody has any more
-        if (step.force) this.#signals.forgetHeld();
-        return await this.#closeWorker(this.#workers[step.worker], step.force);
+        return await this.#workers.stop(step.worker, step.force);
+      case 'kill':
+        return await this.#workers.kill(step.worker);
       case 'pauseWorker':
-        this.#workers[step.worker].paused = true;
-        return shown(await this.#workers[step.worker].worker?.pause(true));
+        return await this.#workers.pause(step.worker);
       case 'resumeWorker':
-        this.#workers[step.worker].paused = false;
-        return shown(await this.#workers[step.worker].worker?.resume());
+        return await this.#workers.resume(step.worker);
       case 'add':
         return await this.#add(step);
       case 'schedule':
@@ -171,7 +163,7 @@ class World {
         this.#signals.give(step.signal);
         return undefined;
       case 'cancel':
-        return this.#cancel(step);
+        return await this.#cancel(step);
       case 'queue':
         return await this.#callQueue(step);
       case 'job':
@@ -183,41 +175,9 @@ class World {
     }
   }
 
-  async #start(index: number): Promise<void> {
-    const running = this.#workers[index];
-    if (!running || running.worker) return;
-    const { lib } = this.place;
-    const { plan } = running;
-    const strategy = plan.strategy?.map(decode) as number[] | undefined;
-    const worker = new lib.Worker(`q${plan.queue}`, this.#processor(plan), {
-      ...this.#base,
-      concurrency: plan.concurrency,
-      useWorkerThreads: plan.kind === 'thread',
-      workerForkOptions: { execArgv: [] },
-      workerThreadsOptions: { execArgv: [] },
-      drainDelay: 1,
-      lockDuration: LOCK_MS,
-      ...(strategy && {
-        settings: { backoffStrategy: (made?: number) => strategy[Math.min(made ?? 1, strategy.length) - 1] },
-      }),
-      ...(decode(plan.opts ?? {}) as object),
-    });
-    running.worker = worker;
-    running.closed = 'not yet';
-    worker.on('error', (error) => void running.errors.push(this.#normalError(error)));
-    this.#observer.watchWorker(worker);
-    await worker.waitUntilReady();
-  }
-
-  #processor({ kind }: WorkerPlan) {
-    if (kind === 'manual') return null;
-    if (kind !== 'function') return PROCESSOR;
-    return (job: Job, token: string | undefined, signal: AbortSignal | undefined) =>
-      this.#handlers.handle(job, token, signal);
-  }
-
   async #add({ queue, how, jobs }: Extract<Step, { do: 'add' }>): Promise<string> {
     const all = jobs.flatMap((plan) => this.#expand(plan, queue));
+    await this.#workers.know(scriptsOf(all));
     if (how === 'flow') {
       const trees: JobNode[] = [];
       for (const plan of all) trees.push(await this.#flows.add(this.#tree(plan, queue)));
@@ -226,25 +186,28 @@ class World {
     }
     const calls = all.map((plan) => ({ name: plan.key, data: this.#data(plan, queue), opts: this.#opts(plan) }));
     const added: Job[] = [];
-    if (how === 'bulk') added.push(...(await this.#queues[queue].addBulk(calls)));
-    else for (const { name, data, opts } of calls) added.push(await this.#queues[queue].add(name, data, opts));
+    for (const some of how === 'bulk' ? [calls] : calls.map((one) => [one])) {
+      const heard = this.#watch?.sends(some.map(({ name }) => name));
+      if (how === 'bulk') added.push(...(await this.#queues[queue].addBulk(some)));
+      else for (const { name, data, opts } of some) added.push(await this.#queues[queue].add(name, data, opts));
+      heard?.();
+    }
     for (const { name, id = '' } of added) this.#jobs.set(name, { queue, id });
     return shown(this.#handlersAddTo(queue) ? added.length : added.slice(0, 5).map(({ id }) => id));
   }
 
   async #schedule({ queue, id, repeat, job }: Extract<Step, { do: 'schedule' }>): Promise<string> {
-    this.#scripts.set(job.key, job.script ?? []);
+    await this.#workers.know(scriptsOf([job]));
     this.#scheduled.set(job.key, isClose(repeat));
     const template = { name: job.key, data: this.#data(job, queue), opts: this.#opts(job) };
     return iterationText(await this.#queues[queue].upsertJobScheduler(id, decode(repeat) as RepeatOptions, template));
   }
 
-  /** A job with copies as so many jobs, whose scripts are known from then on. */
+  /** A job with copies as so many jobs. */
   #expand(plan: JobPlan, queue: number): JobPlan[] {
     const names =
       plan.copies === undefined ? [plan.key] : Array.from({ length: plan.copies }, (_, i) => `${plan.key}#${i}`);
     return names.map((key) => {
-      this.#scripts.set(key, plan.script ?? []);
       const children = plan.children?.flatMap((child) => this.#expand(child, child.queue ?? queue));
       return { ...plan, key, ...(children && { children }) };
     });
@@ -281,29 +244,24 @@ class World {
   }
 
   async #addChild(queue: number, plan: JobPlan, parent: Job): Promise<void> {
-    const opts = { ...this.#opts(plan), parent: { id: parent.id ?? '', queue: parent.queueQualifiedName } };
-    const child = await this.#queues[queue].add(plan.key, this.#data(plan, queue), opts);
+    await this.#workers.know(new Map([[plan.key, this.#scripts.get(plan.key) ?? []]]));
+    const child = await addChild(this.#queues[queue], plan, parent, this.#data(plan, queue));
     this.#jobs.set(plan.key, { queue, id: child.id ?? '' });
   }
 
   async #settle(): Promise<string> {
-    const { program } = this;
-    const workers = this.#workers;
-    const handlers = this.#handlers;
+    const runs = this.#runs;
     const signals = this.#signals;
     const observer = this.#observer;
     const taken = this.#taken;
-    const touched = () => this.#touched;
     return await settle({
       queues: this.#queues,
-      hasWorker: (queue) =>
-        workers.some(
-          ({ plan, worker, paused, closed }) =>
-            plan.queue === queue && plan.kind !== 'manual' && worker && !paused && closed === 'not yet',
-        ),
-      patient: program.workers.some(({ kind, opts }) => kind === 'process' || kind === 'thread' || opts?.lockDuration),
+      hasWorker: (queue) => this.#workers.takesFrom(queue),
+      patient: this.program.workers.some(
+        ({ kind, opts }) => kind === 'process' || kind === 'thread' || opts?.lockDuration,
+      ),
       get running() {
-        return handlers.running;
+        return runs.running;
       },
       get held() {
         return signals.held;
@@ -312,7 +270,7 @@ class World {
         return [...taken.values()].filter(({ moved }) => !moved).length;
       },
       get heard() {
-        return observer.heard + touched();
+        return observer.heard + runs.heard;
       },
     });
   }
@@ -321,14 +279,14 @@ class World {
     const deadline = performance.now() + HELD_MS;
     while (this.#signals.waitingFor(signal) < times) {
       if (performance.now() > deadline) return `only ${this.#signals.waitingFor(signal)}`;
-      await sleep(5); // the handler says so within this process
+      await sleep(5); // handlers say so, of whichever process
     }
     return 'held';
   }
 
-  #cancel({ key, reason }: Extract<Step, { do: 'cancel' }>): string {
+  async #cancel({ key, reason }: Extract<Step, { do: 'cancel' }>): Promise<string> {
     const { id, queue } = this.#jobs.get(key) ?? { id: key, queue: 0 };
-    return shown(this.#workers.some(({ plan, worker }) => plan.queue === queue && worker?.cancelJob(id, reason)));
+    return await this.#workers.cancel(queue, id, reason);
   }
 
   async #callQueue({ queue, method, args }: Extract<Step, { do: 'queue' }>): Promise<string> {
@@ -363,7 +321,7 @@ class World {
 
   async #take({ worker, as }: Extract<Step, { do: 'take' }>): Promise<string> {
     const token = `token ${as}`;
-    const job = await this.#workers[worker]?.worker?.getNextJob(token, { block: false });
+    const job = await this.#workers.manual(worker)?.getNextJob(token, { block: false });
     if (!job) return 'none';
     this.#taken.set(as, { job, token, worker });
     return `${job.name} made ${job.attemptsMade} started ${job.attemptsStarted}`;
@@ -383,7 +341,7 @@ class World {
   /** The next job comes with the end of the last. */
   #afterFetch([raw, id]: unknown[], as: string, worker: number): string {
     this.#taken.delete(as);
-    const running = this.#workers[worker].worker as unknown as {
+    const running = this.#workers.manual(worker) as unknown as {
       nextJobFromJobData(raw: unknown, id: unknown, token: string): Promise<Job | undefined>;
     };
     if (!raw) return `ended, next ${shown(id)}`;
@@ -396,6 +354,7 @@ class World {
   /** Everything that was told until now has been heard. */
   async #mark(): Promise<void> {
     const { lib } = this.place;
+    await this.#workers.tellAll();
     const at = String(++this.#marks);
     for (const [index, queue] of this.#queues.entries()) {
       const producer = new lib.QueueEventsProducer(queue.name, this.#base);
@@ -417,11 +376,8 @@ class World {
     const jobs: Record<string, SeenJob> = {};
     for (const name of new Set([...this.#jobs.keys(), ...this.#observer.names])) jobs[name] = await this.#seen(name);
     const queues = await Promise.all(this.#queues.map((queue, index) => this.#observer.seenQueue(index, queue)));
-    const workers: SeenWorker[] = [];
-    for (const running of this.#workers) {
-      if (running.worker && running.closed === 'not yet') await this.#closeWorker(running, false);
-      workers.push({ errors: [...running.errors].sort(), closed: running.closed });
-    }
+    const workers = await this.#workers.seen();
+    const neglects = await this.#watch?.neglects(this.#runs, this.#workers.lives);
     await sleep(5); // an unhandled rejection is told a turn later
     return this.#normalised({
       jobs,
@@ -429,7 +385,8 @@ class World {
       steps: this.#answers,
       workers,
       unhandled: [...this.place.unhandled, ...this.#flowErrors.map((text) => `error event: ${text}`)],
-      ...(this.program.ordered && { order: this.#handlers.order }),
+      ...(neglects && { neglects }),
+      ...(this.program.ordered && { order: this.#runs.order }),
     });
   }
 
@@ -444,7 +401,7 @@ class World {
       id: this.#handlersAddTo(queue) ? 'any' : id,
       state: own ? await own.getState() : 'gone',
       fields: own ? { ...fieldsOf(own), logs: shown(logs) } : {},
-      runs: this.#handlers.runs.get(name) ?? [],
+      runs: this.#runs.of(name),
       ...this.#observer.eventsOf(name),
     };
   }
@@ -452,7 +409,7 @@ class World {
   /** All iterations have one name, and the next one is told of while the last one runs. */
   #seenOfScheduler(name: string): SeenJob {
     const { events, workerEvents } = this.#observer.eventsOf(name);
-    const runs = this.#handlers.runs.get(name) ?? [];
+    const runs = this.#runs.of(name);
     return {
       ...{ id: 'any', state: 'any', fields: {}, runs, workerEvents },
       events: (this.#scheduled.get(name) ? withoutDelays(events) : events).toSorted(),
@@ -462,17 +419,6 @@ class World {
   #handlersAddTo(queue: number): boolean {
     const isSuch = (action: Action) => action.do === 'waitForChildren' && action.queue === queue;
     return [...this.#scripts.values()].some((script) => script.flat().some(isSuch));
-  }
-
-  async #closeWorker(running: Running | undefined, force = false): Promise<string> {
-    if (!running?.worker) return 'not running';
-    const closing = running.worker.close(force).then(
-      () => 'closed',
-      (error: unknown) => `rejects ${messageOf(error)}`,
-    );
-    // a close that hangs has no other sign
-    running.closed = await Promise.race([closing, sleep(CLOSE_MS).then(() => 'hangs')]);
-    return running.closed;
   }
 
   get #addsByHandlers(): boolean {
@@ -494,8 +440,8 @@ class World {
   }
 
   /** Ids depend on which handler was the first to add a child. */
-  #normalError(error: Error): string {
-    return this.#normal(messageOf(error)).replace(/\bjob \d+/g, 'job <id>');
+  #normalError(message: string): string {
+    return this.#normal(message).replace(/\bjob \d+/g, 'job <id>');
   }
 
   #normalised(observation: Observation): Observation {
@@ -507,5 +453,10 @@ class World {
     this.#signals.giveAll();
     const all = [...this.#queues, ...this.#events, this.#flows].map((opened) => opened.close().catch(() => undefined));
     await Promise.race([Promise.all(all), sleep(CLOSE_MS)]); // whatever hangs is not waited for
+    await Promise.all([this.#workers.leave(), this.#watch?.end()]);
   }
 }
+
+/** Scripts of jobs and of those below them, by their names. */
+const scriptsOf = (plans: readonly JobPlan[]): Scripts =>
+  new Map(plans.flatMap(({ key, script = [], children = [] }) => [[key, script], ...scriptsOf(children)]));

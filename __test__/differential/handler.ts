@@ -2,88 +2,41 @@
 import type { Job, Queue } from 'bullmq';
 import type { Library } from '../support/libraries.js';
 import { sleep } from '../support/waiting.js';
+import { block } from '../life/programs/loop.mjs';
 import type { Action, JobPlan } from './program.js';
+import type { Book } from './runs.js';
+import type { SignalBox } from './signals.js';
 import { decode, messageOf, shown, thrown } from './values.js';
-
-/** Signals that handlers wait for, each given once and for good. */
-export class Signals {
-  readonly #given = new Set<string>();
-  readonly #waiting = new Map<string, (() => void)[]>();
-  /** Handlers that wait now, but for those that are forgotten. */
-  held = 0;
-  #all = false;
-
-  give(name: string): void {
-    this.#given.add(name);
-    for (const wake of this.#waiting.get(name) ?? []) wake();
-    this.#waiting.delete(name);
-  }
-
-  /** Of a program that is over nobody waits any more. */
-  giveAll(): void {
-    this.#all = true;
-    for (const name of [...this.#waiting.keys()]) this.give(name);
-  }
-
-  waitingFor(name: string): number {
-    return this.#waiting.get(name)?.length ?? 0;
-  }
-
-  /** The server knows nothing any more of the jobs whose handlers wait. */
-  forgetHeld(): void {
-    this.held = 0;
-  }
-
-  async wait(name: string): Promise<void> {
-    if (this.#all || this.#given.has(name)) return;
-    this.held++;
-    await new Promise<void>((resolve) => {
-      this.#waiting.set(name, [...(this.#waiting.get(name) ?? []), resolve]);
-    });
-    this.held = Math.max(0, this.held - 1);
-  }
-}
 
 /** What a handler needs of the world around it. */
 export interface Surroundings {
   readonly lib: Library;
   readonly queues: readonly Queue[];
-  readonly signals: Signals;
-  readonly scripts: Map<string, readonly (readonly Action[])[]>;
+  readonly signals: SignalBox;
+  readonly scripts: Scripts;
+  readonly book: Book;
   /** Each run begins in a millisecond of its own. */
-  readonly apart: boolean;
-  /** Adds a job of that plan, and remembers it. */
+  readonly spaced: boolean;
+  /** Adds a job of that plan, whose script is known, and remembers it. */
   addJob(queue: number, plan: JobPlan, parent: Job): Promise<void>;
-  touch(): void;
 }
 
-/** Runs of each job, as texts. */
-export type Runs = Map<string, string[]>;
+/** What the handler of a job does at each start. */
+export type Script = readonly (readonly Action[])[];
+/** By the name of the job. */
+export type Scripts = Map<string, Script>;
 
-/** How many handlers run. */
 export class Handlers {
-  running = 0;
-  readonly runs: Runs = new Map();
-  readonly order: string[] = [];
   constructor(private readonly around: Surroundings) {}
 
   async handle(job: Job, token: string | undefined, signal: AbortSignal | undefined): Promise<unknown> {
-    const name = job.name;
-    const runs = this.runs.get(name) ?? [];
-    this.runs.set(name, runs);
-    const at = runs.push(`made ${job.attemptsMade} started ${job.attemptsStarted} stalled ${job.stalledCounter}`) - 1;
-    this.order.push(name);
-    this.running++;
-    this.around.touch();
-    if (this.around.apart) await nextMillisecond();
-    const note = (text: string) => {
-      runs[at] += `; ${text}`;
-    };
+    const run = this.around.book.begin(job);
+    if (this.around.spaced) await nextMillisecond();
+    const note = (text: string) => run.note(text);
     try {
-      return await this.#run(job, token, signal, this.around.scripts.get(name)?.[at] ?? [], note);
+      return await this.#run(job, token, signal, this.around.scripts.get(job.name)?.[run.at] ?? [], note);
     } finally {
-      this.running--;
-      this.around.touch();
+      run.end();
     }
   }
 
@@ -120,6 +73,9 @@ export class Handlers {
     switch (action.do) {
       case 'wait':
         await sleep(action.ms); // what the handler's work takes
+        return;
+      case 'block':
+        block(action.ms);
         return;
       case 'hold':
         await signals.wait(action.signal);
@@ -195,6 +151,16 @@ export class Handlers {
       signals.give(signal);
     }
   }
+}
+
+/** Adds a child at run time. */
+export async function addChild(
+  queue: Queue,
+  { key, opts = {} }: JobPlan,
+  { id = '', queueQualifiedName }: Job,
+  data: object = { key },
+): Promise<Job> {
+  return await queue.add(key, data, { ...(decode(opts) as object), parent: { id, queue: queueQualifiedName } });
 }
 
 async function nextMillisecond(): Promise<void> {

@@ -1,6 +1,7 @@
 /**
  * `npm run differential [-- --minutes N --seed S --lanes L --topology cluster]`: fresh programs, one seed after the other, on both libraries. One that they
- * do not agree on is shrunk and kept. Reading order: program.ts, generate.ts, execute.ts, compare.ts, judge.ts, shrink.ts.
+ * do not agree on is shrunk and kept. Reading order: program.ts, generate.ts, execute.ts, workers.ts, compare.ts, judge.ts, shrink.ts. Workers in processes of
+ * their own: apart.ts; jobs that wait beside one that is idle: watch.ts.
  */
 import { parseArgs } from 'node:util';
 import { OwnCluster } from '../support/own-cluster.js';

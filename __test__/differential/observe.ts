@@ -42,14 +42,10 @@ export class Observer {
     return this.#marks.has(`${index} ${at}`);
   }
 
-  watchWorker(worker: Worker): void {
-    for (const event of WORKER_EVENTS) {
-      (worker as EventEmitter).on(event, (...args: unknown[]) => {
-        this.heard++;
-        if (args[0] === null || typeof args[0] !== 'object' || !('name' in args[0])) return;
-        push(this.#workerEvents, (args[0] as Job).name, describeWorkerEvent(event, args));
-      });
-    }
+  /** A worker has told something, of the job of that name if there is one. */
+  hearWorker(text: string, name?: string): void {
+    this.heard++;
+    if (name !== undefined) push(this.#workerEvents, name, text);
   }
 
   eventsOf(name: string): Pick<SeenJob, 'events' | 'workerEvents'> {
@@ -65,6 +61,17 @@ export class Observer {
     const counts = await queue.getJobCounts();
     const paused = await queue.isPaused();
     return { counts: shown({ ...counts, paused }), events: this.#queueEvents[index] ?? [] };
+  }
+}
+
+/** Tells what a worker emits, and the name of the job that it is about. */
+export function watchWorker(worker: Worker, tell: (text: string, name?: string) => void): void {
+  for (const event of WORKER_EVENTS) {
+    (worker as EventEmitter).on(event, (...args: unknown[]) => {
+      const isOfJob = args[0] !== null && typeof args[0] === 'object' && 'name' in args[0];
+      if (isOfJob) tell(describeWorkerEvent(event, args), (args[0] as Job).name);
+      else tell(event);
+    });
   }
 }
 

@@ -1,9 +1,8 @@
 /** The process in which programs run on one library: takes a program by message, answers with what was seen. */
-import { Cluster } from 'ioredis';
-import type { ConnectionOptions } from 'bullmq';
-import type { Library } from '../support/libraries.js';
-import { connection, redisClient, unlinkContaining } from '../support/redis.js';
+import { connection as server, mastersOf, redisClient, unlinkContaining } from '../support/redis.js';
+import { Pool } from './apart.js';
 import { execute } from './execute.js';
+import { load } from './library.js';
 import type { Program } from './program.js';
 import { messageOf } from './values.js';
 
@@ -18,25 +17,21 @@ process.on('unhandledRejection', (reason) => unhandled.push(`rejection: ${messag
 process.on('uncaughtException', (error) => unhandled.push(`exception: ${messageOf(error)}`));
 process.on('disconnect', () => process.exit());
 
-const lib = (await import(library)) as unknown as Library;
+const { lib, connection } = await load(library);
 const redis = redisClient();
-/** BullMQ takes a client of a cluster, and its queues of one program lie together by their prefix. */
-const shared =
-  library === 'bullmq' && connection.nodes
-    ? new Cluster(connection.nodes, { redisOptions: { maxRetriesPerRequest: null } })
-    : undefined;
+const pool = new Pool(library);
 
 process.on('message', (task: Task) => void run(task));
 process.send?.('ready');
 
 async function run({ program, prefix: name }: Task): Promise<void> {
-  const prefix = connection.nodes ? `{${name}}` : name;
-  const place = (shared ?? { ...connection }) as ConnectionOptions;
+  const prefix = server.nodes ? `{${name}}` : name;
   unhandled.length = 0;
   try {
     const observation = await execute(program, {
-      ...{ lib, connection: place, prefix, unhandled },
+      ...{ lib, connection, prefix, unhandled, pool },
       ranksByMillisecond: library === 'bullmq',
+      ...(library === 'chasquimq' && { watched: mastersOf(redis) }),
     });
     process.send?.({ observation });
   } catch (error) {

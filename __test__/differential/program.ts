@@ -17,8 +17,11 @@ export interface Program {
 
 export interface WorkerPlan {
   readonly queue: number;
-  /** `manual` has no processor: steps take and finish its jobs. */
-  readonly kind: 'function' | 'process' | 'thread' | 'manual';
+  /**
+   * Where its handlers run: beside what carries out the program (`function`), or beside the worker in a process of its own (`apart`); `process` and
+   * `thread` are sandboxes. `manual` has no processor: steps take and finish its jobs.
+   */
+  readonly kind: 'function' | 'apart' | 'process' | 'thread' | 'manual';
   readonly concurrency: number;
   /** Other options of the worker. */
   readonly opts?: Readonly<Record<string, Plain>>;
@@ -42,6 +45,8 @@ export interface JobPlan {
 /** What a handler does next. The first that ends the run ends the script of that run. */
 export type Action =
   | { readonly do: 'wait'; readonly ms: number }
+  /** Keeps the event loop. */
+  | { readonly do: 'block'; readonly ms: number }
   /** Waits until a step, or another handler, gives this signal. */
   | { readonly do: 'hold'; readonly signal: string }
   | { readonly do: 'signal'; readonly signal: string }
@@ -66,6 +71,8 @@ export type JobMethod = string;
 export type Step =
   | { readonly do: 'start'; readonly worker: number }
   | { readonly do: 'stop'; readonly worker: number; readonly force?: boolean }
+  /** Ends the process of one that is apart. */
+  | { readonly do: 'kill'; readonly worker: number }
   | { readonly do: 'pauseWorker' | 'resumeWorker'; readonly worker: number }
   | {
       readonly do: 'add';
@@ -112,6 +119,8 @@ export interface Observation {
   readonly steps: Readonly<Record<string, string>>;
   readonly workers: readonly SeenWorker[];
   readonly unhandled: readonly string[];
+  /** Jobs that waited beside an idle worker, where that is watched (watch.ts). */
+  readonly neglects?: readonly SeenNeglect[];
   /** Names of jobs in the order of their starts, of an ordered program. */
   readonly order?: readonly string[];
 }
@@ -126,6 +135,12 @@ export interface SeenJob {
   /** By QueueEvents. */
   readonly events: readonly string[];
   readonly workerEvents: readonly string[];
+}
+
+export interface SeenNeglect {
+  readonly text: string;
+  /** For so long that no machine is to blame. */
+  readonly isLong: boolean;
 }
 
 export interface SeenQueue {

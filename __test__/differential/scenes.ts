@@ -1,8 +1,10 @@
 /** Scenes of which programs consist. Each plays on queues of its own and ends when all is at rest. */
 import type { Draft } from './generate.js';
 import type { Action, JobPlan, Step } from './program.js';
+import { admin, overall } from './administration.js';
+import { behind, killed, mixed, shared } from './scenes-apart.js';
 import { rates, scheduled, scheduledAnew } from './scenes-of-time.js';
-import { FAILURE_OPTIONS, job, jobOpts, sandboxJob, strategy } from './scripts.js';
+import { accepted, FAILURE_OPTIONS, job, jobOpts, sandboxJob, strategy, withoutExtending } from './scripts.js';
 import type { Plain } from './values.js';
 
 interface Scene {
@@ -32,6 +34,10 @@ export const SCENES: readonly Scene[] = [
   { weight: 2, play: scheduledAnew },
   { weight: 2, play: otherTimes },
   { weight: 1, play: sandboxed },
+  { weight: 3, play: mixed },
+  { weight: 3, play: behind },
+  { weight: 2, play: shared },
+  { weight: 1, play: killed },
 ];
 
 function worker(draft: Draft, queue: number, concurrency: number = draft.oneOf(CONCURRENCY)): number {
@@ -161,30 +167,6 @@ function ended(draft: Draft): Pick<Extract<Step, { do: 'finish' }>, 'method' | '
   ]);
 }
 
-/** Something that is done to a job from outside. */
-function admin(draft: Draft): Pick<Extract<Step, { do: 'job' }>, 'method' | 'args'> {
-  return draft.oneOf<{ method: string; args: Plain[] }>([
-    { method: 'remove', args: [] },
-    { method: 'promote', args: [] },
-    { method: 'retry', args: draft.oneOf<Plain[]>([[], ['completed'], ['failed', { resetAttemptsMade: true }]]) },
-    { method: 'changeDelay', args: [draft.oneOf([0, 1_000_000])] },
-    { method: 'changePriority', args: [{ priority: draft.oneOf([0, 1, 5]), lifo: draft.oneOf([true, false]) }] },
-    { method: 'updateData', args: [{ key: 'other' }] },
-    { method: 'log', args: ['from outside'] },
-    { method: 'getState', args: [] },
-    { method: 'getDependenciesCount', args: [] },
-    { method: 'removeUnprocessedChildren', args: [] },
-    { method: 'removeChildDependency', args: [] },
-    { method: 'removeDeduplicationKey', args: [] },
-    { method: 'extendLock', args: ['no token', 1_000] },
-    { method: 'clearLogs', args: [] },
-    { method: 'updateProgress', args: [11] },
-    { method: 'moveToFailed', args: [{ $: 'error:from outside' }, 'no token', false] },
-    { method: 'moveToCompleted', args: ['from outside', 'no token', false] },
-    { method: 'moveToWait', args: ['no token'] },
-  ]);
-}
-
 /** Whether it, or what it waits for, has a delay. */
 const isLate = ({ opts, children = [] }: JobPlan): boolean => opts?.delay !== undefined || children.some(isLate);
 
@@ -291,39 +273,6 @@ function administered(draft: Draft): void {
   }
 }
 
-function overall(
-  draft: Draft,
-  plans: readonly JobPlan[],
-  mayObliterate = true,
-): Pick<Extract<Step, { do: 'queue' }>, 'method' | 'args'> {
-  const state = draft.oneOf(['completed', 'failed', 'delayed', 'wait', 'prioritized', 'active']);
-  // which of the jobs that ran beside each other was the first to end is a question of luck
-  const limits = ['completed', 'failed'].includes(state) ? [0, 100] : [0, 1, 100];
-  return draft.oneOf<{ method: string; args: Plain[] }>([
-    { method: 'pause', args: [] },
-    { method: 'resume', args: [] },
-    { method: 'resume', args: [] },
-    { method: 'drain', args: [draft.oneOf([true, false])] },
-    { method: 'clean', args: [0, draft.oneOf(limits), state] },
-    { method: 'retryJobs', args: [draft.oneOf<Plain>([{}, { state: 'completed' }, { state: 'failed', count: 100 }])] },
-    { method: 'promoteJobs', args: [] },
-    { method: 'remove', args: [`job:${draft.oneOf(plans).key}`] },
-    { method: 'getJobCounts', args: [] },
-    { method: 'getCountsPerPriority', args: [[0, 1, 2, 3]] },
-    { method: 'obliterate', args: [draft.oneOf<Plain>(mayObliterate ? [{}, { force: true }] : [{}])] },
-    { method: 'getWaiting', args: [draft.oneOf([0, 1]), draft.oneOf([-1, 1])] },
-    { method: 'getPrioritized', args: [0, draft.oneOf([-1, 1])] },
-    {
-      method: 'getJobs',
-      args: [['wait', 'prioritized', 'delayed'], 0, draft.oneOf([-1, 2]), draft.oneOf([true, false])],
-    },
-    { method: 'getJobCountByTypes', args: ['wait', 'failed', 'completed', 'delayed'] },
-    { method: 'count', args: [] },
-    { method: 'setGlobalConcurrency', args: [draft.between(1, 3)] },
-    { method: 'isMaxed', args: [] },
-  ]);
-}
-
 /** One slot and no clock: the order in which jobs start, and what retention keeps, is settled. */
 function inOrder(draft: Draft): void {
   if (draft.steps.length > 0) return administered(draft);
@@ -362,11 +311,6 @@ function pausedWorker(draft: Draft): void {
   draft.step({ do: 'start', worker: worker(draft, queue) }, SETTLE);
 }
 
-/** Options with which a job is added for certain: who waits for its handler would wait in vain. */
-function accepted({ sizeLimit: _, ...opts }: JobPlan['opts'] = {}): JobPlan['opts'] {
-  return opts;
-}
-
 /** Things are done to jobs, and to their queue, while their handlers run. */
 function busy(draft: Draft): void {
   const queue = draft.queue();
@@ -399,11 +343,6 @@ function abandoned(draft: Draft): void {
   const opts: Record<string, Plain> = { ...quick, ...(draft.once(2) && { maxStalledCount: draft.between(0, 2) }) };
   const concurrency = draft.oneOf(CONCURRENCY);
   const second = draft.worker({ queue, kind: 'function', concurrency, opts, strategy: strategy(draft) });
-  // a lock has another life there than a lease has here
-  const withoutExtending = ({ script = [], ...plan }: JobPlan): JobPlan & { script: Action[][] } => {
-    const runs = script.map((run) => run.filter((action) => action.do !== 'call' || action.method !== 'extendLock'));
-    return { ...plan, script: runs };
-  };
   const plans = draft.times(n, (): JobPlan => {
     const { key, opts: own, script } = withoutExtending(job(draft));
     return { key, opts: { ...accepted(own), delay: 0 }, script: [[{ do: 'hold', signal }], ...script] };

@@ -222,3 +222,14 @@ export function sandboxJob(draft: Draft): JobPlan {
     script: steps,
   };
 }
+
+/** Options with which a job is added for certain: who waits for its handler would wait in vain. */
+export function accepted({ sizeLimit: _, ...opts }: JobPlan['opts'] = {}): JobPlan['opts'] {
+  return opts;
+}
+
+/** Where jobs stall: a lock has another life there than a lease has here. */
+export function withoutExtending({ script = [], ...plan }: JobPlan): JobPlan & { readonly script: Action[][] } {
+  const runs = script.map((run) => run.filter((action) => action.do !== 'call' || action.method !== 'extendLock'));
+  return { ...plan, script: runs };
+}

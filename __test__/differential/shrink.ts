@@ -23,8 +23,11 @@ export async function shrink(program: Program, stillFails: StillFails, deadline:
   return best;
 }
 
-/** A queue less may leave the text as long as it is. */
-const sizeOf = (program: Program): number => JSON.stringify(program).length + program.queues;
+/** A queue less may leave the text as long as it is, and a process less makes it longer. */
+const sizeOf = (program: Program): number => {
+  const processes = program.workers.filter(({ kind }) => kind === 'apart').length;
+  return JSON.stringify(program).length + program.queues + 10 * processes;
+};
 
 /** Programs that are a bit smaller, the much smaller ones first. */
 function candidates(program: Program): Program[] {
@@ -35,6 +38,7 @@ function candidates(program: Program): Program[] {
     ...steps.flatMap((step, i) => smallerSteps(step).map((smaller) => ({ ...program, steps: steps.with(i, smaller) }))),
     ...workers.flatMap((worker, i) =>
       [
+        { ...worker, kind: worker.kind === 'apart' ? 'function' : worker.kind },
         { ...worker, opts: undefined },
         { ...worker, strategy: undefined },
         { ...worker, concurrency: Math.ceil(worker.concurrency / 2) },

@@ -31,7 +31,7 @@ export class Side {
     // what hangs or escaped must not reach the next program
     const fresh =
       observation.died ??
-      (observation.unhandled.length > 0 || observation.workers.some(({ closed }) => closed === 'hangs'));
+      (observation.unhandled.length > 0 || observation.workers.some(({ closed }) => /^(hangs|died)/.test(closed)));
     if (fresh) await this.close();
     return observation;
   }

@@ -1,10 +1,11 @@
 /** Worker processes of one queue, with handlers of mixed length, and who of them ran what (life/programs/mixed-worker.mjs). */
 import type { Redis } from 'ioredis';
 import type { Job, Queue } from 'bullmq';
-import { neglected } from './idleness.js';
+import { neglected, START_MS } from './idleness.js';
 import type { JobRecord, Neglect, Span, WorkerRecord } from './idleness.js';
 import { Lateness } from './lateness.js';
 import { Program } from './program.js';
+import { sharedClock } from './shared-clock.js';
 import type { Stage } from './stage.js';
 import { until } from './waiting.js';
 
@@ -13,11 +14,6 @@ const WARM = 100;
 /** So many a worker are added at a time. */
 const WARM_JOBS = 300;
 const WAIT_MS = 60_000;
-/** A job that waits for longer beside an idle worker is held by somebody, where the known work of pace.ts takes a millisecond. */
-const START_MS = 50;
-
-/** Milliseconds of the clock that all processes share. */
-export const sharedClock = (): number => Number(process.hrtime.bigint()) / 1e6;
 
 /** One run of a job. Times are those of the clock that all processes share. */
 export interface CrewRun {

@@ -4,6 +4,9 @@
  * who does not run it. Times are milliseconds of one clock.
  */
 
+/** A job that waits for longer beside an idle worker is held by somebody, where the known work of pace.ts takes a millisecond. */
+export const START_MS = 50;
+
 export interface Span {
   readonly from: number;
   readonly to: number;

@@ -1,4 +1,4 @@
-// The floors of the bench are 70 % of what the samples of two reports say, and these reports can be read.
+// The floors of the bench are 70 % of what the samples of two reports say, and these reports can be read, or of what is asked for.
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import type { Metric } from '../../bench/measure.js';
@@ -6,7 +6,7 @@ import type { Pair } from '../../bench/pairs.js';
 import { readSamples } from '../../bench/samples.js';
 import { scenarios } from '../../bench/scenarios/index.js';
 import { median } from '../../bench/statistics.js';
-import { floorOf, isMet, judged, moreIsBetter, reports, reportsOf } from '../../bench/targets.js';
+import { asked, floorOf, isMet, judged, moreIsBetter, reports, reportsOf } from '../../bench/targets.js';
 import { textOf } from '../support/doc-blocks.js';
 
 interface Report {
@@ -16,6 +16,9 @@ interface Report {
 
 const read = new Map(Object.values(reports).map((name) => [name as string, readSamples<Report>(name)]));
 const floors = Object.entries(judged).flatMap(([name, metrics]) => metrics.map((metric) => [name, metric] as const));
+const wishes = Object.entries(asked).flatMap(([name, ratios]) =>
+  Object.keys(ratios).map((metric) => [name, metric as Metric] as const),
+);
 
 /** The medians over the pairs of each report that has the scenario. */
 function mediansOf(name: string, metric: Metric): number[] {
@@ -36,6 +39,18 @@ describe('floors', () => {
     });
     expect(wrong).toEqual([]);
     expect(floors.length).toBeGreaterThan(150);
+  });
+
+  it('are what is asked for, less 30 %, of each figure of each row of handlers of mixed length', () => {
+    const mixed = scenarios.filter(({ name }) => name.startsWith('mixed-'));
+    const figures = mixed.flatMap(({ name, metrics }) => metrics.map((metric) => [name, metric] as const));
+    expect(new Set(wishes.map(String))).toEqual(new Set(figures.map(String)));
+    expect(floorOf('mixed-pair-1', 'latencyP99Ms')).toEqual({ ratio: 1.71, text: '<= 1.71x' });
+    expect(floorOf('mixed-cpu-1', 'busiestJobs')).toEqual({ ratio: 1.43, text: '<= 1.43x' });
+    for (const [name, metric] of wishes) {
+      expect(floorOf(name, metric)?.ratio).toBeCloseTo((asked[name]?.[metric] ?? NaN) / 0.7, 2);
+      expect(judged[name]).toBeUndefined();
+    }
   });
 
   it('are met by as much and by what is better', () => {
