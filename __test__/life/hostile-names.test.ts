@@ -50,7 +50,9 @@ describe('hostile names', () => {
     await queue.add('record', 2, { ...opts, lifo: true });
     const worker = stage.worker(async (job) => {
       expect(Object.getPrototypeOf(job.opts)).toBe(Object.prototype);
-      await Promise.reject(new Error(`${job.opts.attempts} ${job.opts.priority ?? 0} ${Object.keys(job.opts).sort()}`));
+      await Promise.reject(
+        new Error(`${job.opts.attempts} ${job.opts.priority ?? 0} ${Object.keys(job.opts).sort().join()}`),
+      );
     });
     const log = new EventLog(worker, ['failed']);
     const failed = await log.get<[Job, Error]>('failed', 3, WAIT_MS).then(() => log.all<[Job, Error]>('failed'));

@@ -330,10 +330,8 @@ export class QueueGetters<
   /** @internal */
   async [CLIENTS](events: boolean): Promise<{ [index: string]: string }[]> {
     try {
-      const clients: Record<string, string>[] = (await this[COMMANDS].native.getClients(events)).map((fields) =>
-        Object.fromEntries(fields),
-      );
-      return clients.map((client) => ({ ...client, name: this.name, rawname: client.name ?? '' }));
+      const clients = (await this[COMMANDS].native.getClients(events)).map((fields) => new Map(fields));
+      return clients.map((of) => ({ ...Object.fromEntries(of), name: this.name, rawname: of.get('name') ?? '' }));
     } catch (error) {
       // what BullMQ says of servers that do not know the command
       if (!/unknown command.*client/i.test((error as Error).message)) throw error;
