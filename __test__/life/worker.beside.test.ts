@@ -88,7 +88,7 @@ describe('worker.beside', () => {
   };
 
   const waitsBegun = async (): Promise<number> => {
-    const [, calls] = /cmdstat_bzpopmin:calls=(\d+)/.exec(await own.redis.info('commandstats')) ?? [];
+    const [, calls = 0] = /cmdstat_bzpopmin:calls=(\d+)/.exec(await own.redis.info('commandstats')) ?? [];
     return Number(calls);
   };
 

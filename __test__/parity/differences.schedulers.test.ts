@@ -66,32 +66,30 @@ describe.each(libraries)('$name: differences, schedulers', ({ name, lib }) => {
     expect(telemetry.spans.some((span) => span.name.startsWith('add '))).toBe(of({ bullmq: true, chasquimq: false }));
   });
 
-  describe('upsert-of-a-promoted-slot', () => {
-    const now = new Date();
-    /** The first of the month that is so many away, and its number. */
-    const first = (months: number) => new Date(now.getFullYear(), now.getMonth() + months, 1);
-    const numberOf = (months: number) => first(months).getMonth() + 1;
-    const slotOf = (job: { id?: string } | undefined) => Number(job?.id?.split(':').at(-1));
-    const yearly = { pattern: `0 0 1 ${numberOf(2)} *` };
-    const inAYear = new Date(first(2)).setFullYear(first(2).getFullYear() + 1);
+  const now = new Date();
+  /** The first of the month that is so many away, and its number. */
+  const first = (months: number) => new Date(now.getFullYear(), now.getMonth() + months, 1);
+  const numberOf = (months: number) => first(months).getMonth() + 1;
+  const slotOf = (job: { id?: string } | undefined) => Number(job?.id?.split(':').at(-1));
+  const yearly = { pattern: `0 0 1 ${numberOf(2)} *` };
+  const inAYear = new Date(first(2)).setFullYear(first(2).getFullYear() + 1);
 
-    it.each<[string, Repeat, number]>([
-      ['the same pattern', yearly, inAYear],
-      ['another one that has the same slot', { pattern: `0 0 1 ${numberOf(2)},${numberOf(5)} *` }, first(5).getTime()],
-    ])('with %s', async (_, repeat, behind) => {
-      const queue = stage.queue();
-      const gate = stage.gate();
-      const job = await queue.upsertJobScheduler('s', yearly);
-      await job?.promote();
-      const worker = stage.worker(() => gate.opened);
-      await new EventLog(worker, ['active']).get('active');
-      await until('what follows', async () => (await queue.getDelayed()).length === 1);
-      const again = await queue.upsertJobScheduler('s', repeat, { name: 'again' });
-      expect(slotOf(again)).toBe(of({ bullmq: slotOf(job), chasquimq: behind }));
-      const delayed = await queue.getDelayed();
-      expect(delayed.map((each) => [each.id, each.name])).toEqual([[again?.id, 'again']]);
-      expect((await queue.getActive()).length).toBe(1);
-      expect(await queue.getJobScheduler('s')).toMatchObject({ name: 'again', next: slotOf(again) });
-    });
+  it.each<[string, Repeat, number]>([
+    ['the same pattern', yearly, inAYear],
+    ['another one that has the same slot', { pattern: `0 0 1 ${numberOf(2)},${numberOf(5)} *` }, first(5).getTime()],
+  ])('upsert-of-a-promoted-slot: with %s', async (_, repeat, behind) => {
+    const queue = stage.queue();
+    const gate = stage.gate();
+    const job = await queue.upsertJobScheduler('s', yearly);
+    await job?.promote();
+    const worker = stage.worker(() => gate.opened);
+    await new EventLog(worker, ['active']).get('active');
+    await until('what follows', async () => (await queue.getDelayed()).length === 1);
+    const again = await queue.upsertJobScheduler('s', repeat, { name: 'again' });
+    expect(slotOf(again)).toBe(of({ bullmq: slotOf(job), chasquimq: behind }));
+    const delayed = await queue.getDelayed();
+    expect(delayed.map((each) => [each.id, each.name])).toEqual([[again?.id, 'again']]);
+    expect((await queue.getActive()).length).toBe(1);
+    expect(await queue.getJobScheduler('s')).toMatchObject({ name: 'again', next: slotOf(again) });
   });
 });

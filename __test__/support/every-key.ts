@@ -27,7 +27,7 @@ export async function keysOf(redis: Redis, queue: Queue, name: string): Promise<
 /** What is longer lies apart, as data of a plain job and of a record, and as a result. */
 const [APART, LARGE, LONG_RESULT] = [20_000, 300_000, 5_000];
 const HOUR_MS = 3_600_000;
-/** More than there are jobs at a time, so that frames are taken whole. */
+/** More than there are jobs at a time, so that frames are taken whole by a worker that did not wait for them. */
 const SLOTS = 50;
 
 /** How a job ends, by its name: `held-` jobs when the gate opens. */
@@ -63,7 +63,9 @@ export async function fillEveryKey(stage: Stage, redis: Redis, part: string): Pr
   const gate = stage.gate();
   const { worker, completed, again } = watchedWorker(stage, processor(gate.opened), part);
   await queue.setGlobalRateLimit(100_000, HOUR_MS);
+  await worker.pause();
   const lastChild = await addEnded(stage, queue, part);
+  worker.resume();
   await until('what ends first to end', async () => {
     const counts = await queue.getJobCounts('completed', 'failed', 'active', 'waiting');
     return counts.active + counts.waiting === 0 && counts.completed + counts.failed === ENDED;

@@ -66,7 +66,7 @@ function advice(message: string, { connection }: Server): string {
   if (/NOPERM|permissions/i.test(message)) return ' chasquimq doctor prints what to grant.';
   if (/ECONNREFUSED|ENOTFOUND|ENOENT|unreachable/.test(message)) return ' Is --url or REDIS_URL right?';
   if (connection.tls) return ' Does it speak TLS?';
-  if (/Parse error|ECONNRESET|closed|broken pipe|unexpected end/i.test(message))
+  if (/does not speak the protocol|ECONNRESET|closed|broken pipe|unexpected end/i.test(message))
     return ' Is it Redis, and without TLS?';
   return '';
 }

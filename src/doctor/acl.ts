@@ -6,7 +6,7 @@ const COMMANDS = `+auth +select +info +role +time +client|setname +client|list +
 +hget +hset +hsetnx +hdel +hexists +hgetall +hkeys +hlen +hmget +hincrby +hscan +hstrlen
 +llen +lpop +lpush +lrange +lrem +lset +ltrim +rpop +rpush
 +sadd +scard +sismember +smembers +smismember +spop +srem +sscan
-+xadd +xdel +xrange +xread +xrevrange +xtrim
++xadd +xdel +xinfo|stream +xrange +xread +xrevrange +xtrim
 +zadd +zcard +zcount +zmscore +zrange +zrem +zscore +zremrangebyrank +zrangebyscore +zrevrange +zrevrangebyscore +bzpopmin`;
 
 /** The parts behind `ACL SETUSER <name>` for the queues of a prefix. */

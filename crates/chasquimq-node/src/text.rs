@@ -37,13 +37,15 @@ impl FromNapiValue for Text {
             copied
         };
         check_status!(copied)?;
-        Ok(Self(utf8_of(bytes)?))
+        let text = utf8_of(bytes);
+        text.map(Self)
+            .map_err(|_| Error::new(Status::InvalidArg, "this runtime gives a text that is no UTF-8"))
     }
 }
 
 /// A text of these bytes. V8 replaces surrogates without their other half, and other runtimes may write them as they are: here, too, each becomes one
 /// character.
-fn utf8_of(bytes: Vec<u8>) -> Result<String> {
+fn utf8_of(bytes: Vec<u8>) -> std::result::Result<String, std::string::FromUtf8Error> {
     let mut bytes = match String::from_utf8(bytes) {
         Ok(text) => return Ok(text),
         Err(error) => error.into_bytes(),
@@ -55,7 +57,7 @@ fn utf8_of(bytes: Vec<u8>) -> Result<String> {
         }
         at += 1;
     }
-    String::from_utf8(bytes).map_err(|_| Error::new(Status::InvalidArg, "this runtime gives a text that is no UTF-8"))
+    String::from_utf8(bytes)
 }
 
 /// Texts that JavaScript gave in one or, where they are long together, in several, each of whole texts.

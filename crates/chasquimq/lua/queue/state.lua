@@ -24,8 +24,8 @@ local WITH_LISTS = {
 }
 
 local FORMAT, BYTES = '<dddddddddddddddddd', 144
--- The fourth of them.
-local WAITING_AT = 25
+-- The fourth and the fourteenth of them.
+local WAITING_AT, PLACE_AT = 25, 105
 local NEW = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10000, 0, 0, 0, 0, 0 }
 
 -- Ends the call: a key of the queue holds what is not of it.
@@ -61,7 +61,12 @@ end
 
 -- The number of jobs that wait, by a state as it is stored.
 local function waiting_in(raw)
-  return struct.unpack('<d', raw, WAITING_AT)
+  return (struct.unpack('<d', raw, WAITING_AT))
+end
+
+-- The last place of a job with a priority, in the same way.
+local function place_in(raw)
+  return #raw < BYTES and 0 or (struct.unpack('<d', raw, PLACE_AT))
 end
 
 -- call: that of the queue from which this one is reached; nil for the queue that the call was sent to. read: the state, if the caller
@@ -110,6 +115,7 @@ return {
   check_types = check_types,
   with_lists = with_lists,
   waiting_in = waiting_in,
+  place_in = place_in,
   count = count,
   open = open,
   save_state = save_state,

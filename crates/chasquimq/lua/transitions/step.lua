@@ -4,7 +4,7 @@
 --         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
 -- ARGV    asked (MessagePack values, one behind the other: 0, which ends what a server without functions repeats of it in its error,
 --         now_ms (epoch ms, of the outcomes; -1 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
---         worker_name, want (jobs; -1 = do not fetch), surplus (jobs beyond those, where no worker waits for jobs), max_bytes, offset_us (the caller's clock minus the server's, or less:
+--         worker_name, want (jobs; -1 = do not fetch), reach (no more of them where another worker waits for jobs), surplus (jobs beyond those, where no worker waits for jobs), max_bytes, offset_us (the caller's clock minus the server's, or less:
 --         what is fetched starts when this is carried out, and nobody can send that time), limiter_max (starts a window; 0 = no limit of
 --         this worker), limiter_ms (a window; 0 = as the queue says), leaves_due (1: nobody looks whether delayed jobs are due), hears (1: a step of
 --         this worker that was over has passed on what woke it, and this one looks), asks_due (1: next_due_ms is told though no slot is left; perhaps
@@ -12,8 +12,8 @@
 --         (step/finish), keeps (step/finish); or, of one plain job that completed, its claim, keep, place and results (step/fast_path)), then the
 --         large results and data (step/finish)
 -- RETURNS {rejected, taken, next_due_ms or -1 (-2: the step was over before it was carried out, step/idle_wait), gated 0|1, is_left 0|1 (more jobs
---         could start now), now_ms (of the fetch), server_us (both 0 when there is nothing to take, nor delayed: no clock was read), limited_ms (no job starts here for so
---         long), claim (of what was taken)}; taken, in the order of the waiting list: first, n, blob of a frame | -n, columns of n records
+--         could start now), now_ms (of the fetch), server_us (both 0 when there is nothing to take, nor delayed: no clock was read), limited_ms (no
+--         job starts here for so long), claim (of what was taken)}; taken, in the order of the waiting list: first, n, blob of a frame | -n, columns of n records
 --         (give_records)
 -- ERRORS  rejected: -1 missing job, -2 missing lock, -4 pending children, -6 lock mismatch, -9 failed children
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(outcomes + taken)
@@ -106,6 +106,11 @@ local function reply_to_idle(base, state, none_delayed, offset_us, claim)
   if due_ms > now_ms then return { {}, {}, due_ms, 0, 0, now_ms, server_us, 0, claim } end
 end
 
+-- Whether this step leaves all but `reach` jobs to a worker that waits for some.
+local function is_another_idle(base, state, reach, delays)
+  return (State.waiting_in(state) > reach or State.place_in(state) > Prioritized.FIRST_PLACE or delays) and not WaitingList.are_all_busy(base)
+end
+
 -- What woke this copy, behind a wait that was broken off or whose step is over, is for somebody else: a job, or one that is due sooner than others.
 local function pass_on(queue, delays)
   if delays then Delayed.wake_for_jobs(queue) else WaitingList.wake_for_work(queue) end
@@ -116,7 +121,7 @@ return function(keys, args)
   local asked = args[1]
   local large = #args > 1 and { unpack(args, 2) }
 
-  local _, now_ms, owner, slot, number, lease_ms, worker_name, want, surplus, max_bytes, offset_us, limiter_max, limiter_ms, leaves_due, hears,
+  local _, now_ms, owner, slot, number, lease_ms, worker_name, want, reach, surplus, max_bytes, offset_us, limiter_max, limiter_ms, leaves_due, hears,
     asks_due, slots, outcomes, keeps, place, results = cmsgpack.unpack(asked)
 
   -- what is taken is this worker's by this number, which is no other step's (jobs/frame)
@@ -140,6 +145,7 @@ return function(keys, args)
     return replay(queue, known, owner, claim, server_us, limiter_max, limiter_ms)
   end
 
+  if want > reach and state and is_another_idle(base, state, reach, delays) then want, surplus = reach, 0 end
   local step = { now_ms = now_ms, starts_ms = math.max(now_ms, carried_out_ms), owner = owner, claim = claim, worker_name = worker_name,
     leaves_due = leaves_due == 1, none_delayed = not delays, asks_due = asks_due == 1, want = want, surplus = surplus, keeps = keeps,
     failure = not place and failure_in(outcomes),

@@ -5,21 +5,26 @@
 pub(super) struct Room {
     /// Jobs to start now; -1 = none at all is looked for.
     pub(super) want: i64,
-    /// Jobs beyond those, where no worker waits for jobs: for the slots that are left, and in advance.
+    /// No more than so many of them where another worker waits for jobs.
+    pub(super) reach: i64,
+    /// Jobs to take in advance, where no worker waits for jobs.
     pub(super) surplus: i64,
-    /// Slots are left.
-    pub(super) has_more: bool,
 }
 
 impl Room {
     /// Nothing is looked for.
     pub(super) const NONE: Self = Self {
         want: -1,
+        reach: 0,
         surplus: 0,
-        has_more: false,
     };
     /// What comes next is looked for, and nothing is taken.
     pub(super) const FULL: Self = Self { want: 0, ..Self::NONE };
+
+    /// Whether fewer are taken where another worker waits for jobs.
+    pub(super) fn is_part(self) -> bool {
+        self.reach < self.want
+    }
 
     /// The same where nothing was to be taken.
     pub(super) fn to_look(self) -> Self {

@@ -45,18 +45,22 @@ impl Standing {
     /// Jobs to take, `coming` jobs being about to be held.
     pub(super) fn room(&self, coming: u32, options: &WorkerOptions) -> Room {
         let held = self.in_flight.jobs().saturating_add(coming);
-        let free = i64::from(options.concurrency.saturating_sub(held));
-        let want = free.min(i64::from(self.prefetch.reach())).min(MOST_WANTED);
-        let ahead = i64::from(self.prefetch.ahead(held, options.concurrency));
-        let surplus = match options.max_stalled_count {
-            // whatever is lost with this worker fails
-            0 => 0,
-            _ => (free - want + ahead).min(MOST_WANTED.max(ahead)),
-        };
+        let want = i64::from(options.concurrency.saturating_sub(held));
+        if want > MOST_WANTED {
+            return Room {
+                want: MOST_WANTED,
+                reach: i64::from(self.prefetch.reach()),
+                surplus: 0,
+            };
+        }
         Room {
             want,
-            surplus,
-            has_more: want < free,
+            reach: i64::from(self.prefetch.reach()),
+            surplus: match options.max_stalled_count {
+                // whatever is lost with this worker fails
+                0 => 0,
+                _ => i64::from(self.prefetch.ahead(held, options.concurrency)),
+            },
         }
     }
 
@@ -67,7 +71,7 @@ impl Standing {
         let mut request = StepRequest::new(self.step_number, now_ms as i64, room, leaves_due);
         request.hears = std::mem::take(&mut self.passed_on);
         self.was_woken |= self.has_room;
-        let may_wait = std::mem::take(&mut self.was_woken) || self.due.next().is_some() || room.has_more;
+        let may_wait = std::mem::take(&mut self.was_woken) || self.due.next().is_some() || room.is_part();
         request.asks_due = room.want >= 0 && may_wait;
         request
     }
@@ -93,10 +97,10 @@ impl Standing {
 
     /// A step that had this room found this much.
     pub(super) fn has_fetched(&mut self, room: Room, found: Found) {
-        let is_part = room.has_more && found.taken >= room.want;
-        self.has_room = room.want > 0 && (found.taken < room.want || (is_part && !found.is_left));
-        self.reaches = is_part && found.is_left;
-        if found.taken > room.want.max(0) {
+        let takes_all = found.taken >= room.want;
+        self.reaches = room.is_part() && found.taken >= room.reach && found.is_left && !takes_all;
+        self.has_room = room.want > 0 && !takes_all && !self.reaches;
+        if room.is_part() && found.taken > room.reach {
             self.prefetch.found_all_busy(found.carried_out);
         }
         if self.has_room {

@@ -95,6 +95,7 @@ impl StepRequest {
             .int(options.lock_duration.as_millis() as i64)
             .str(&options.name)
             .int(self.room.want)
+            .int(self.room.reach)
             .int(self.room.surplus)
             .int(MAX_BYTES)
             .int(offset_us)

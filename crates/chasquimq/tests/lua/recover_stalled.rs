@@ -158,7 +158,7 @@ fn a_suspect_is_not_taken_in_advance_and_counts_the_next_time() {
     assert_eq!(reply, "[[] [0 3 <[7 {} a 3]> <{as:0 su:1}> 1] -1 0 1]");
     // one that comes before it ended, and is not recorded
     let reply = queue.step(Step::by("v").at(1029).slots(1).want(1));
-    assert_eq!(reply, "[[] [0 x <[7 {} a 1]> <{as:0 su:1}> 1] -1 0 6]");
+    assert_eq!(reply, "[[] [0 x <[7 {} a 1]> <{as:0 su:1}> 1] -1 0 1]");
     queue.end_lease("v");
     queue.command("DEL", "stalled", &[]);
     assert_eq!(queue.recover_stalled(1040, 60_000, 1), "[x 3]");

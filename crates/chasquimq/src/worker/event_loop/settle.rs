@@ -22,6 +22,7 @@ use crate::{
         message::Message,
         outcomes::{Outcomes, Rejected},
         room::Room,
+        standing::MOST_WANTED,
         step_request::StepRequest,
     },
 };
@@ -155,6 +156,7 @@ impl Loop {
         // as surplus as well: the server works while these jobs run
         let now = self.room(0);
         self.look_again |= is_cut && now.want.max(now.surplus) > 0;
+        self.look_again |= found.taken >= MOST_WANTED && now.want > 0;
         self.standing.has_fetched(room, found);
     }
 

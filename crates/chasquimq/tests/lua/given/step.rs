@@ -81,6 +81,7 @@ pub struct Step {
     offset_us: i64,
     name: String,
     want: i64,
+    reach: Option<i64>,
     surplus: u64,
     max_bytes: u64,
     outcomes: Packer,
@@ -116,6 +117,7 @@ impl Step {
             offset_us: UNKNOWN_OFFSET_US,
             name: String::new(),
             want: -1,
+            reach: None,
             surplus: 0,
             max_bytes: 1 << 20,
             outcomes: Packer::default(),
@@ -185,6 +187,12 @@ impl Step {
 
     pub fn want(self, jobs: i64) -> Self {
         Self { want: jobs, ..self }
+    }
+
+    /// No more of them while another worker is idle; as many as are wanted by default.
+    pub fn reach(self, jobs: i64) -> Self {
+        let reach = Some(jobs);
+        Self { reach, ..self }
     }
 
     pub fn surplus(self, jobs: u64) -> Self {
@@ -505,6 +513,7 @@ impl Step {
         packed.int(60_000).str(&self.name);
         packed
             .int(self.want)
+            .int(self.reach.unwrap_or(self.want))
             .int(self.surplus as i64)
             .int(self.max_bytes as i64);
         packed.int(self.offset_us);

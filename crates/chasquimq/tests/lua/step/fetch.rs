@@ -108,6 +108,32 @@ fn surplus_is_taken_beyond_what_is_wanted() {
     assert_eq!(reply, "[[] [1 2 <7 {} a 1 - 2> 3 2 <7 {} a 1 - 2>] -1 0 1]");
 }
 
+fn active(queue: &mut TestQueue) -> String {
+    let counts = run!(queue, COUNT_JOBS);
+    counts.split(' ').nth(1).expect("a count").to_owned()
+}
+
+#[test]
+fn a_worker_reaches_no_farther_while_another_one_is_idle() {
+    let plans = [
+        Plan::new().frame(1).frame(1).frame(1),
+        Plan::new().record("x").record("y").record("z"),
+        Plan::new().prioritized("x", 1).prioritized("y", 1).prioritized("z", 1),
+        Plan::new().delayed("x", 1000).delayed("y", 1000).delayed("z", 1000),
+    ];
+    for plan in plans {
+        let mut queue = TestQueue::with(plan);
+        let step = || Step::by("w").at(1000).want(3).reach(1).surplus(9);
+        queue.command("DEL", "wake", &[]);
+        let reply = queue.step(step());
+        assert!(reply.ends_with(" 1]"), "work is left: {reply}");
+        assert_eq!(active(&mut queue), "1");
+        // nobody took the marker that this has left
+        queue.step(step());
+        assert_eq!(active(&mut queue), "3");
+    }
+}
+
 #[test]
 fn surplus_stops_at_the_byte_bound_and_what_is_wanted_does_not() {
     // a frame of two takes some ten bytes
