@@ -3,7 +3,7 @@
 //!
 //! While another worker waits for jobs (`lua/step/fetch.lua`), a worker gets one job, whatever slots it has, and twice as many each time that whoever
 //! runs jobs is heard after it started those before: a handler that blocks its event loop keeps no job that others could start. Where nobody waits, it
-//! fills its slots, and does so for a while without asking.
+//! fills its slots, and looks for what is due one soon after the other without asking again.
 
 use std::time::{Duration, Instant};
 
@@ -114,9 +114,10 @@ impl Prefetch {
         };
     }
 
-    /// The worker comes to wait.
-    pub(super) fn rests(&mut self) {
-        if self.all_busy.is_none_or(|at| at.elapsed() >= ALL_BUSY) {
+    /// The worker comes to wait, until something is due, if that is known.
+    pub(super) fn rests(&mut self, due: Option<Instant>) {
+        let knows_more = |busy: Instant| due.is_some_and(|due| due < busy + ALL_BUSY);
+        if !self.all_busy.is_some_and(knows_more) {
             self.reach = 1;
         }
     }
@@ -211,21 +212,24 @@ mod tests {
         assert_eq!(prefetch.reach(), 4);
         prefetch.forget();
         assert_eq!(prefetch.reach(), 4);
-        prefetch.rests();
+        prefetch.rests(None);
         assert_eq!(prefetch.reach(), 1);
     }
 
     #[test]
-    fn a_worker_that_found_all_busy_fills_its_slots_for_a_while() {
+    fn a_worker_that_found_all_busy_fills_its_slots_with_what_is_due_soon() {
         let mut prefetch = Prefetch::default();
         let now = Instant::now();
-        prefetch.found_all_busy(now + ALL_BUSY);
-        prefetch.rests();
-        assert_eq!(prefetch.reach(), u32::MAX);
+        for (due, reach) in [(ALL_BUSY / 2, u32::MAX), (2 * ALL_BUSY, 1)] {
+            prefetch.found_all_busy(now);
+            prefetch.rests(Some(now + due));
+            assert_eq!(prefetch.reach(), reach);
+        }
+        prefetch.found_all_busy(now);
         prefetch.is_silent();
         assert_eq!(prefetch.reach(), 1);
-        prefetch.found_all_busy(now - ALL_BUSY);
-        prefetch.rests();
+        prefetch.found_all_busy(now);
+        prefetch.rests(None);
         assert_eq!(prefetch.reach(), 1);
     }
 

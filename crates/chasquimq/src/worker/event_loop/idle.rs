@@ -39,7 +39,7 @@ impl Loop {
             return;
         }
         if self.standing.has_room {
-            self.standing.prefetch.rests();
+            self.standing.prefetch.rests(self.standing.due.next());
         }
         if self.waiter.pending == Pending::Lent {
             return;
