@@ -4,7 +4,7 @@
 --         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
 -- ARGV    asked (MessagePack values, one behind the other: 0, which ends what a server without functions repeats of it in its error,
 --         now_ms (epoch ms, of the outcomes; -1 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
---         worker_name, want (jobs; -1 = do not fetch), reach (no more of them where another worker waits for jobs), surplus (jobs beyond those, where no worker waits for jobs), max_bytes, offset_us (the caller's clock minus the server's, or less:
+--         worker_name, want (jobs; -1 = do not fetch), reach (no more of them where few jobs wait, and another worker for them), surplus (jobs beyond those, where no worker waits for jobs), max_bytes, offset_us (the caller's clock minus the server's, or less:
 --         what is fetched starts when this is carried out, and nobody can send that time), limiter_max (starts a window; 0 = no limit of
 --         this worker), limiter_ms (a window; 0 = as the queue says), leaves_due (1: nobody looks whether delayed jobs are due), hears (1: a step of
 --         this worker that was over has passed on what woke it, and this one looks), asks_due (1: next_due_ms is told though no slot is left; perhaps
@@ -35,6 +35,9 @@ local Stored = require('stored')
 local WaitingList = require('waiting_list')
 
 local NONE = {}
+
+-- Jobs that wait, at most, where workers share them one by one.
+local MOST_SHARED = 16
 
 -- The reply of a step that was carried out before: what it took, and still holds, is read again.
 local function replay(queue, known, owner, claim, server_us, limiter_max, limiter_ms)
@@ -106,9 +109,10 @@ local function reply_to_idle(base, state, none_delayed, offset_us, claim)
   if due_ms > now_ms then return { {}, {}, due_ms, 0, 0, now_ms, server_us, 0, claim } end
 end
 
--- Whether this step leaves all but `reach` jobs to a worker that waits for some.
+-- Whether this step leaves all but `reach` jobs to a worker that waits for some. Of many there are enough for all, and frames are taken whole.
 local function is_another_idle(base, state, reach, delays)
-  return (State.waiting_in(state) > reach or State.place_in(state) > Prioritized.FIRST_PLACE or delays) and not WaitingList.are_all_busy(base)
+  local waiting = State.waiting_in(state)
+  return waiting <= MOST_SHARED and (waiting > reach or State.place_in(state) > Prioritized.FIRST_PLACE or delays) and not WaitingList.are_all_busy(base)
 end
 
 -- What woke this copy, behind a wait that was broken off or whose step is over, is for somebody else: a job, or one that is due sooner than others.
