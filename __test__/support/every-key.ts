@@ -65,7 +65,7 @@ export async function fillEveryKey(stage: Stage, redis: Redis, part: string): Pr
   await queue.setGlobalRateLimit(100_000, HOUR_MS);
   await worker.pause();
   const lastChild = await addEnded(stage, queue, part);
-  worker.resume();
+  await worker.resume();
   await until('what ends first to end', async () => {
     const counts = await queue.getJobCounts('completed', 'failed', 'active', 'waiting');
     return counts.active + counts.waiting === 0 && counts.completed + counts.failed === ENDED;
