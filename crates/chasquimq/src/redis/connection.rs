@@ -343,16 +343,17 @@ impl Connection {
         if self.session().options.tls.is_some() || self.is_closed() {
             return Ok(None);
         }
-        // what goes by the socket calls functions, at which who connects has looked
-        if self.functions().known() == Known::Nothing {
-            self.session().connected().await?;
-        }
         let server = match self.session().options.discovery {
             None => self.session().options.clone(),
             Some(_) => self.session().connected().await?.0.server().clone(),
         };
         let opened = tokio::task::spawn_blocking(move || DirectSocket::open(&server)).await;
-        opened.unwrap_or(Err(Error::Closed)).map(Some)
+        let socket = opened.unwrap_or(Err(Error::Closed))?;
+        // what goes by it calls functions, at which who connects has looked
+        if self.functions().known() == Known::Nothing {
+            self.session().connected().await?;
+        }
+        Ok(Some(socket))
     }
 }
 
