@@ -1,7 +1,7 @@
 //! How much to take. A worker asks for what it can start now; it asks for more only while its own recent handlers are so short that the
 //! surplus starts within a few milliseconds.
 //!
-//! While another worker waits for jobs (`lua/step/fetch.lua`), a worker gets one job, whatever slots it has, and twice as many each time that whoever
+//! While few jobs wait, and another worker for them (`lua/transitions/step.lua`), a worker gets one job, whatever slots it has, and twice as many each time that whoever
 //! runs jobs is heard after it started those before: a handler that blocks its event loop keeps no job that others could start. Where nobody waits, it
 //! fills its slots, and looks for what is due one soon after the other without asking again.
 
@@ -18,7 +18,7 @@ const SAMPLE_MS: f64 = 2.0;
 /// Surplus at most, jobs.
 const MOST: f64 = 2048.0;
 
-/// How long every worker is thought to be busy that was found to be.
+/// How long every worker is thought to be busy, once they were found to be, or there were jobs for all.
 const ALL_BUSY: Duration = Duration::from_millis(20);
 
 /// How long what ended may wait for more to end. A step costs the server about as much as ten jobs in it do.
@@ -127,7 +127,7 @@ impl Prefetch {
         (self.reach, self.all_busy) = (1, None);
     }
 
-    /// A step took more than it would have while another worker was idle.
+    /// A step took more than it would have of few jobs while another worker was idle.
     pub(super) fn found_all_busy(&mut self, at: Instant) {
         (self.reach, self.all_busy) = (u32::MAX, Some(at));
     }

@@ -5,7 +5,7 @@
 pub(super) struct Room {
     /// Jobs to start now; -1 = none at all is looked for.
     pub(super) want: i64,
-    /// No more than so many of them where another worker waits for jobs.
+    /// No more than so many of them where few jobs wait, and another worker for them.
     pub(super) reach: i64,
     /// Jobs to take in advance, where no worker waits for jobs.
     pub(super) surplus: i64,
