@@ -1,9 +1,9 @@
 //! How much to take. A worker asks for what it can start now; it asks for more only while its own recent handlers are so short that the
 //! surplus starts within a few milliseconds.
 //!
-//! While few jobs wait, and another worker for them (`lua/transitions/step.lua`), a worker gets one job, whatever slots it has, and twice as many each time that whoever
-//! runs jobs is heard after it started those before: a handler that blocks its event loop keeps no job that others could start. Where nobody waits, it
-//! fills its slots, and looks for what is due one soon after the other without asking again.
+//! While few jobs wait, and another worker for them (`lua/transitions/step.lua`), a worker gets one job, whatever slots it has, and twice as many each
+//! time that whoever runs jobs is heard after it started those before: a handler that blocks its event loop keeps no job that others could start. Where
+//! nobody waits, it fills its slots, and looks for what is due one soon after the other without asking again.
 
 use std::time::{Duration, Instant};
 
