@@ -80,7 +80,7 @@ function watchCalm(jobs: ReadonlyMap<string, JobAccount>, entries: readonly Entr
   });
   const blind = [...calm.late, ...limits(jobs, calm)];
   const watched = [...jobs.values()].flatMap((job) => recordOf(job, calm) ?? []);
-  const mostMs = START_MS * Math.max(1, calm.pace);
+  const mostMs = START_MS * Math.max(1, calm.pace) + answerMs(jobs, entries, calm);
   const found = neglected(watched, workers, { mostMs, blind });
   const idle = workers.flatMap((worker) => without(idleSpans(worker), blind));
   return {
@@ -89,6 +89,20 @@ function watchCalm(jobs: ReadonlyMap<string, JobAccount>, entries: readonly Entr
     inSlots: found.filter(({ inSlot }) => inSlot).length,
     neglects: found.filter(({ inSlot }) => !inSlot).map((one) => describe(one, mostMs)),
   };
+}
+
+/** Of twenty ends, nineteen were known to be stored within it: whoever has told of one takes what comes next with the answer, and starts nothing before. */
+function answerMs(jobs: ReadonlyMap<string, JobAccount>, entries: readonly Entry[], calm: Calm): number {
+  const stored = new Map<string, number>();
+  for (const { by, event, at, words } of entries) if (event === 'completed') stored.set(`${by} ${words[0]}`, at);
+  const took = [...jobs.values()].flatMap(({ key, runs }) =>
+    [...runs.values()].flatMap(({ by, endedAt = Infinity }) => {
+      const at = stored.get(`${by} ${key}`);
+      return at !== undefined && endedAt >= calm.from && endedAt <= calm.to ? [at - endedAt] : [];
+    }),
+  );
+  took.sort((one, other) => one - other);
+  return took[Math.floor(took.length * 0.95)] ?? 0;
 }
 
 /** What counts is the first run of a job that was added then, and run by one of those workers: to start a sandbox takes its time. */

@@ -33,16 +33,17 @@ describe('connections', () => {
     return until(`${number} connections`, async () => (await count()) === number);
   }
 
-  it('a Queue has one, and another for adds', async () => {
+  it('a Queue has one, whatever it does', async () => {
     const queue = keep(new Queue('count', { connection: own.connection }));
     await queue.waitUntilReady();
     await become(1);
     await queue.getJobCounts();
     expect(await count()).toBe(1);
-    await queue.add('job', {});
-    await become(2);
-    await queue.addBulk([{ name: 'job', data: {} }]);
-    expect(await count()).toBe(2);
+    for (let i = 0; i < 3; i++) {
+      await queue.add('job', {});
+      await queue.addBulk([{ name: 'job', data: {} }]);
+      expect(await count()).toBe(1);
+    }
   });
 
   /** Connections that the server has ever had. */
@@ -58,13 +59,11 @@ describe('connections', () => {
     const connection = { ...own.connection, username: 'adds', password: 'secret' };
     const queue = keep(new Queue('refused', { connection }));
     await queue.add('job', {});
-    await become(2);
+    await become(1);
     await refuse();
-    const [before, since] = [await everOpened(), performance.now()];
+    const before = await everOpened();
     for (let i = 0; i < REFUSED; i++) expect((await rejection(queue.add('job', {}))).message).toMatch(/^(OOM|NOPERM)/);
-    const seconds = (performance.now() - since) / 1_000;
-    // the one of the adds may be asked for again each second
-    expect((await everOpened()) - before).toBeLessThanOrEqual(1 + seconds);
+    expect((await everOpened()) - before).toBe(0);
   });
 
   it('a QueueEvents has one', async () => {
@@ -73,17 +72,17 @@ describe('connections', () => {
     await become(1);
   });
 
-  it('a Worker has three when it is idle, and one for calls of its jobs', async () => {
+  it('a Worker has two, and one for calls of its jobs', async () => {
     const queue = keep(new Queue('count-worker', { connection: own.connection }));
-    const ofQueue = 2;
+    const ofQueue = 1;
     await queue.add('plain', {});
     await become(ofQueue);
     const work = async (job: { name: string; log: (row: string) => Promise<number> }) =>
       job.name === 'logs' ? job.log('row') : 0;
     const worker = keep(new Worker('count-worker', work, { connection: own.connection }));
     await worker.waitUntilReady();
-    await become(ofQueue + 3);
+    await become(ofQueue + 2);
     await queue.add('logs', {});
-    await become(ofQueue + 4);
+    await become(ofQueue + 3);
   });
 });

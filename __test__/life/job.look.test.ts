@@ -1,5 +1,5 @@
-// A look at one job goes by the connection of its queue's adds, where the queue is asked nothing else meanwhile. Whatever happens to that, it finds what
-// it would have found by the other one, in the order of the calls.
+// A look at one job is read by the event loop, as adds are, where the queue is asked nothing else meanwhile. Whatever happens to the connection, it finds what
+// the engine would have found, in the order of the calls.
 import type { Queue } from 'bullmq';
 import { describe, expect, it } from 'vitest';
 import { breakAtRandom } from '../support/breaking.js';
@@ -7,13 +7,11 @@ import { chasquimq } from '../support/chasquimq.js';
 import { Random } from '../support/random.js';
 import { useStage } from '../support/stage.js';
 import { useOwnServer } from '../support/use-own-server.js';
-import { Gate, sleep, until } from '../support/waiting.js';
+import { Gate, until } from '../support/waiting.js';
 
 const ROUNDS = 200;
 const BREAKS = 20;
 const LIMIT_MS = 300_000;
-/** Whether adds have a connection of their own. */
-const hasOne = process.env.CHASQUIMQ_FEATURES !== 'plain';
 
 describe('a look at a job', () => {
   const stage = useStage(chasquimq);
@@ -44,42 +42,32 @@ describe('a look at a job', () => {
     };
   }
 
-  it('goes by the connection of the adds', async () => {
+  it('goes by the connection of its queue, as the adds do', async () => {
     const [asker, queue] = [await watch(), open()];
-    let adds = 0;
-    async function add(): Promise<string> {
-      await queue.add(`added ${++adds}`, adds);
-      return asker(`added ${adds}`);
-    }
-    // the first one asks for a connection of the adds
-    const first = await add();
-    let adder = first;
-    await until('their connection', async () => (adder = await add()) !== first || !hasOne);
-
-    expect((await queue.getJob(String(adds)))?.data).toBe(adds);
-    expect(await asker('XREVRANGE')).toBe(adder);
-    for (const missing of ['none', 'neither']) {
-      expect(await queue.getJob(missing)).toBeUndefined();
-      expect(await asker(missing)).toBe(adder);
-    }
+    await queue.add('the first one', 0);
+    const first = await asker('the first one');
+    // from one of these on it goes by the event loop
+    for (let i = 1; i < ROUNDS; i++) await queue.add('job', i);
+    await queue.add('the last one', ROUNDS);
+    expect(await asker('the last one')).toBe(first);
+    expect((await queue.getJob(String(ROUNDS)))?.data).toBe(ROUNDS - 1);
+    expect(await asker('XREVRANGE')).toBe(first);
+    expect(await queue.getJob('none')).toBeUndefined();
+    expect(await asker('none')).toBe(first);
   });
 
-  it('goes by it where the server was not there at first', async () => {
+  it('finds its job where the server was not there at first', async () => {
     await own.server.kill();
     const queue = open();
-    const first = queue.add('job', 0);
-    // nothing tells that the adds were refused a connection of their own
-    await sleep(500);
+    const first = queue.add('job', 'first');
+    const found = queue.getJob('1');
     await own.server.start();
-    await first;
-    const asker = await watch();
-    let later = 0;
-    await until('their connection', async () => {
-      await queue.add(`later ${++later}`, 0);
-      // this goes by the queue's own one
-      await queue.getJobCounts();
-      return (await asker(`later ${later}`)) !== (await asker('count_jobs')) || !hasOne;
-    });
+    expect((await first).id).toBe('1');
+    expect((await found)?.data).toBe('first');
+    for (let i = 0; i < ROUNDS; i++) {
+      const { id = '' } = await queue.add('job', i);
+      expect((await queue.getJob(id))?.data).toBe(i);
+    }
     stage.takeErrors();
   });
 

@@ -3,7 +3,6 @@
 use std::{
     cell::RefCell,
     collections::VecDeque,
-    io,
     os::fd::RawFd,
     rc::{Rc, Weak},
 };
@@ -12,7 +11,7 @@ use chasquimq::{
     add::{read_added, split_answer, Call},
     redis::{
         commands::Commands,
-        direct::{Answer, DirectSocket},
+        wire::{Answer, Value, Watched},
     },
     worker::StepAlong,
     Added, Error,
@@ -22,7 +21,7 @@ use napi::Env;
 use super::{
     along::{step_for, Along, Carrier},
     look::SentLook,
-    poll::{is_readable, Events, PollHandle, Polled},
+    poll::{is_readable, PollHandle, Polled},
     spin::Spin,
 };
 use crate::queue::messages::Request;
@@ -40,8 +39,7 @@ pub trait SocketOwner {
     /// Calls were answered.
     fn answered(&self, env: Env, answers: Answers);
     /// The socket is of no use any more, and these calls were not answered. `is_refused`: the server answers, and refused the first of them.
-    /// `fault`: it answers with what is no reply.
-    fn broken(&self, calls: Vec<(Request, Call)>, is_refused: bool, fault: Option<Error>);
+    fn broken(&self, calls: Vec<(Request, Call)>, is_refused: bool);
 }
 
 /// An open socket. All of it happens on JavaScript's thread.
@@ -61,10 +59,10 @@ struct Calls {
 
 struct State {
     queue: String,
-    socket: DirectSocket,
+    socket: Watched,
     waiting: VecDeque<Sent>,
     // what the first of them was answered so far
-    answers: Vec<chasquimq::Result<Answer>>,
+    answers: Vec<Answer>,
 }
 
 /// What has no answer.
@@ -92,18 +90,17 @@ impl Sent {
 #[derive(Default)]
 struct Came {
     answers: Answers,
-    steps: Vec<(Along, Option<Answer>)>,
+    steps: Vec<(Along, Option<Value>)>,
     // of those it is not known whether they were carried out
     lost: Vec<Along>,
-    looks: Vec<(SentLook, Vec<chasquimq::Result<Answer>>)>,
+    looks: Vec<(SentLook, Vec<Answer>)>,
     // an add, which is for the engine's connection then
     is_refused: bool,
-    fault: Option<Error>,
 }
 
 impl AddSocket {
     /// Has this thread's event loop poll a socket. `None` when it cannot. `queue` is as users see it.
-    pub fn open(env: Env, queue: String, socket: DirectSocket, owner: Rc<dyn SocketOwner>) -> Option<Self> {
+    pub fn open(env: Env, queue: String, socket: Watched, owner: Rc<dyn SocketOwner>) -> Option<Self> {
         let calls = Rc::new_cyclic(|own| Calls {
             fd: socket.fd(),
             own: own.clone(),
@@ -129,6 +126,12 @@ impl AddSocket {
         Some(Self { calls })
     }
 
+    /// Reads what has come, when it is called: whoever hears of it may use or close the socket meanwhile.
+    pub fn reader(&self) -> impl FnOnce(Env) + use<> {
+        let calls = self.calls.clone();
+        move |env| calls.read(env)
+    }
+
     /// The step of a worker of this thread that waits for a job of the queue.
     pub fn step_for_job(&self) -> Option<(Along, StepAlong)> {
         let state = self.calls.state.borrow();
@@ -145,9 +148,12 @@ impl AddSocket {
         along: Option<Along>,
         commands: impl FnOnce(&Call) -> Commands<'_>,
     ) -> Result<(), Vec<(Request, Call)>> {
-        let is_whole = self.calls.state.borrow_mut().socket.send_all(&commands(&call));
-        let watched = self.calls.watch(Sent::Add(request, call, along), is_whole);
-        watched.map_err(|_| self.calls.give_up())
+        let replies = call.stashes() + 1;
+        let is_sent = self.calls.state.borrow().socket.send(&commands(&call), replies).is_ok();
+        match self.calls.expect(Sent::Add(request, call, along), is_sent) {
+            true => Ok(()),
+            false => Err(self.calls.give_up()),
+        }
     }
 
     /// Whether all that was sent is answered.
@@ -159,9 +165,12 @@ impl AddSocket {
     /// # Errors
     /// As [`AddSocket::send`].
     pub fn look(&self, look: SentLook) -> Result<(), Vec<(Request, Call)>> {
-        let is_whole = self.calls.state.borrow_mut().socket.send(&look.commands());
-        let watched = self.calls.watch(Sent::Look(look), is_whole);
-        watched.map_err(|_| self.calls.give_up())
+        let (commands, replies) = (look.commands(), look.answers());
+        let is_sent = self.calls.state.borrow().socket.send(&commands.into(), replies).is_ok();
+        match self.calls.expect(Sent::Look(look), is_sent) {
+            true => Ok(()),
+            false => Err(self.calls.give_up()),
+        }
     }
 
     /// Closes the socket and gives back what was not answered.
@@ -184,21 +193,18 @@ impl Polled for Calls {
         self.fd
     }
 
-    fn ready(&self, env: Env, poll: &PollHandle, events: Events) {
-        let alive = !events.write || self.state.borrow_mut().flush(poll);
-        if events.read || !alive {
-            self.read(env, alive);
-        }
+    fn ready(&self, env: Env, _: &PollHandle) {
+        self.read(env);
     }
 }
 
 impl Calls {
-    /// Reads what came, if the socket is alive, and tells of it.
-    fn read(&self, env: Env, alive: bool) {
+    /// Reads what came, and tells of it.
+    fn read(&self, env: Env) {
         let mut came = Came::default();
         let alive = {
             let mut state = self.state.borrow_mut();
-            let alive = alive && state.receive(&mut came);
+            let alive = state.receive(&mut came);
             if state.waiting.is_empty() {
                 self.spin.iter().for_each(Spin::end);
             }
@@ -206,7 +212,7 @@ impl Calls {
         };
         if !alive {
             let unanswered = self.give_up();
-            self.owner.broken(unanswered, came.is_refused, came.fault);
+            self.owner.broken(unanswered, came.is_refused);
         }
         if !came.answers.is_empty() {
             self.owner.answered(env, came.answers);
@@ -222,18 +228,13 @@ impl Calls {
         }
     }
 
-    /// Something was sent: waits for its answer, and until the rest of it can be sent.
-    fn watch(&self, sent: Sent, is_whole: io::Result<bool>) -> io::Result<()> {
+    /// Something is to be answered, unless it could not be sent. Whether it was.
+    fn expect(&self, sent: Sent, is_sent: bool) -> bool {
         self.state.borrow_mut().waiting.push_back(sent);
-        if is_whole? {
+        if is_sent {
             self.spin.iter().for_each(Spin::begin);
-        } else if let Some(poll) = &*self.poll.borrow() {
-            poll.poll_for(Events {
-                read: true,
-                write: true,
-            });
         }
-        Ok(())
+        is_sent
     }
 
     /// The calls that were not answered; what went along with them is lost.
@@ -268,10 +269,10 @@ impl Carrier for Calls {
         if !self.poll.borrow().as_ref().is_some_and(PollHandle::is_open) {
             return along.lost();
         }
-        let is_whole = self.state.borrow_mut().socket.send(command);
-        if self.watch(Sent::Carried(along), is_whole).is_err() {
+        let is_sent = self.state.borrow().socket.send(&command.to_vec().into(), 1).is_ok();
+        if !self.expect(Sent::Carried(along), is_sent) {
             let unanswered = self.give_up();
-            self.owner.broken(unanswered, false, None);
+            self.owner.broken(unanswered, false);
         }
     }
 }
@@ -283,7 +284,7 @@ pub fn read_answers(env: Env, queue: &str) -> bool {
     let mut answered = true;
     for calls in open.iter().filter(|calls| calls.has_calls_of(queue)) {
         if is_readable(calls.fd) {
-            calls.read(env, true);
+            calls.read(env);
         } else {
             answered = false;
         }
@@ -292,24 +293,10 @@ pub fn read_answers(env: Env, queue: &str) -> bool {
 }
 
 impl State {
-    /// Sends what is left. False when the socket is of no use any more.
-    fn flush(&mut self, poll: &PollHandle) -> bool {
-        match self.socket.flush() {
-            Ok(true) => poll.poll_for(Events {
-                read: true,
-                write: false,
-            }),
-            Ok(false) => {}
-            Err(_) => return false,
-        }
-        true
-    }
-
     /// Reads what came. False when the socket is of no use any more.
     fn receive(&mut self, came: &mut Came) -> bool {
         let mut replies = Vec::new();
         let alive = self.socket.receive(&mut replies).is_ok();
-        came.fault = self.socket.take_fault();
         for reply in replies {
             let wanted = self.waiting.front().map_or(1, Sent::answers);
             if self.answers.len() + 1 < wanted {
@@ -343,7 +330,7 @@ impl State {
         request: Request,
         call: Call,
         along: Option<Along>,
-        reply: chasquimq::Result<Answer>,
+        reply: Answer,
         came: &mut Came,
     ) -> Option<Sent> {
         let (reply, step) = match (&along, reply) {

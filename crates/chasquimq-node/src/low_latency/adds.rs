@@ -9,8 +9,8 @@ use std::{
 
 use chasquimq::{
     add::{Call, Producer},
-    redis::direct::DirectSocket,
-    Added, Error,
+    redis::wire::Watched,
+    Added,
 };
 use napi::{
     bindgen_prelude::{Function, ToNapiValue},
@@ -29,7 +29,7 @@ use crate::queue::{
     messages::{to_added_message, OneAdded, QueueMessage, Request},
 };
 
-/// How long adds go the plain way where the server takes no connection, or refuses what it is asked by one.
+/// How long adds go the plain way where the server refuses them.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The socket of a queue's adds, once there is one.
@@ -144,21 +144,31 @@ fn ask_for_socket(slot: &Arc<JsCell<Slot>>, adds: &Arc<Adds>) {
     let Some(engine) = adds.engine() else { return };
     engine.spawn(async move {
         let weak = Arc::downgrade(&adds);
-        match adds.queue().open_direct().await {
-            Ok(Some(socket)) => adds.on_js_thread(Box::new(move |env| take_socket(env, slot, weak, socket))),
-            // adds go the plain way for good
-            Ok(None) => {}
-            // for now; its connection reports what is wrong
-            Err(_) => adds.on_js_thread(Box::new(move |_| {
-                if let Some(cell) = slot.upgrade() {
-                    cell.with(|slot| slot.ask_again(PAUSE));
-                }
-            })),
+        let (reads, of_slot) = (weak.clone(), slot.clone());
+        let wake = move || {
+            let slot = of_slot.clone();
+            if let Some(adds) = reads.upgrade() {
+                adds.on_js_thread(Box::new(move |env| take_answers(env, &slot)));
+            }
+        };
+        // one that is closed needs none, and its connection tells what is wrong
+        if let Ok(Some(socket)) = adds.queue().watch(wake).await {
+            adds.on_js_thread(Box::new(move |env| take_socket(env, slot, weak, socket)));
         }
     });
 }
 
-fn take_socket(env: Env, slot: Weak<JsCell<Slot>>, adds: Weak<Adds>, socket: DirectSocket) {
+/// The engine has read answers, behind one of its own.
+fn take_answers(env: Env, slot: &Weak<JsCell<Slot>>) {
+    let reader = slot
+        .upgrade()
+        .and_then(|cell| cell.with(|slot| slot.socket.as_ref().map(AddSocket::reader)));
+    if let Some(Some(read)) = reader {
+        read(env);
+    }
+}
+
+fn take_socket(env: Env, slot: Weak<JsCell<Slot>>, adds: Weak<Adds>, socket: Watched) {
     let (Some(cell), Some(open)) = (slot.upgrade(), adds.upgrade()) else {
         return;
     };
@@ -211,11 +221,9 @@ impl SocketOwner for Owner {
         }
     }
 
-    fn broken(&self, calls: Vec<(Request, Call)>, is_refused: bool, fault: Option<Error>) {
+    fn broken(&self, calls: Vec<(Request, Call)>, is_refused: bool) {
         if let (Some(slot), Some(adds)) = (self.slot.upgrade(), self.adds.upgrade()) {
-            let is_worth_a_try = !is_refused && fault.is_none();
-            lose_socket(&slot, &adds, calls, if is_worth_a_try { Duration::ZERO } else { PAUSE });
-            fault.into_iter().for_each(|fault| adds.queue().tell_fault(fault));
+            lose_socket(&slot, &adds, calls, if is_refused { PAUSE } else { Duration::ZERO });
         }
     }
 }

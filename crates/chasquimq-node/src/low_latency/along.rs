@@ -8,7 +8,7 @@ use std::{
 };
 
 use chasquimq::{
-    redis::direct::Answer,
+    redis::wire::Value,
     worker::{IdleSocket, StepAlong},
 };
 use napi::Env;
@@ -20,7 +20,7 @@ thread_local! {
 
 /// A worker that may wait for jobs.
 pub trait Idle: Send + Sync {
-    /// The socket by which it waits for jobs of this queue, as users see it, in this place (`DirectSocket::place`).
+    /// The socket by which it waits for jobs of this queue, as users see it, in this place (`Watched::place`).
     fn waits_by(&self, queue: &str, place: &str) -> Option<IdleSocket>;
     /// What was sent along is answered. `carrier` takes how the jobs end.
     fn stepped(&self, env: Env, answered: Answered, carrier: Rc<dyn Carrier>);
@@ -43,12 +43,12 @@ pub struct Along {
 pub struct Answered {
     pub number: i64,
     pub socket: IdleSocket,
-    pub reply: Option<Answer>,
+    pub reply: Option<Value>,
 }
 
 impl Along {
     /// It is answered.
-    pub fn stepped(self, env: Env, reply: Option<Answer>, carrier: Rc<dyn Carrier>) {
+    pub fn stepped(self, env: Env, reply: Option<Value>, carrier: Rc<dyn Carrier>) {
         let Some(idle) = self.idle.upgrade() else {
             return self.lost();
         };

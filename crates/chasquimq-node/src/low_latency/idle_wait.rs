@@ -23,7 +23,7 @@ use super::{
     along::{remember, Along, Answered, Carrier, Idle},
     callbacks::Callbacks,
     js_cell::JsCell,
-    poll::{is_readable, Events, PollHandle, Polled},
+    poll::{is_readable, PollHandle, Polled},
     spin::Spin,
 };
 use crate::{
@@ -265,7 +265,7 @@ impl Polled for PolledSocket {
         self.socket.fd()
     }
 
-    fn ready(&self, env: Env, poll: &PollHandle, _: Events) {
+    fn ready(&self, env: Env, poll: &PollHandle) {
         let wait = self.wait.upgrade();
         // who goes on may close the worker
         if wait.as_ref().is_some_and(|wait| self.is_left(env, wait)) || !poll.is_open() {

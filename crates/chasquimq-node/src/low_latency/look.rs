@@ -1,6 +1,6 @@
 //! A look at a job on its way over the socket of the adds.
 
-use chasquimq::{queue::look::Look, redis::direct::Answer};
+use chasquimq::{queue::look::Look, redis::wire::Answer};
 
 use crate::queue::look::LookCall;
 
@@ -30,7 +30,7 @@ impl SentLook {
     }
 
     /// Takes the answers.
-    pub fn settle(self, answers: Vec<chasquimq::Result<Answer>>) {
+    pub fn settle(self, answers: Vec<Answer>) {
         match self.call.queue.seen(&self.look, answers) {
             Some(job) => self.call.settle(job),
             None => self.call.again(),

@@ -11,25 +11,15 @@ use napi::{sys, Env};
 
 use super::uv::{Handle, Kind, Uv};
 
-// uv_poll_event bits: part of libuv's stable ABI
+// a uv_poll_event bit: part of libuv's stable ABI
 const UV_READABLE: c_int = 1;
-const UV_WRITABLE: c_int = 2;
-
-/// What to poll a socket for, or what it is ready for.
-#[derive(Debug, Clone, Copy)]
-pub struct Events {
-    /// Reading.
-    pub read: bool,
-    /// Writing.
-    pub write: bool,
-}
 
 /// Owner of a polled socket.
 pub trait Polled {
     /// The socket; open as long as this value.
     fn fd(&self) -> RawFd;
     /// The socket is ready, or broken. On JavaScript's thread, inside a handle scope.
-    fn ready(&self, env: Env, poll: &PollHandle, events: Events);
+    fn ready(&self, env: Env, poll: &PollHandle);
 }
 
 /// Whether there is something to read at once.
@@ -63,28 +53,16 @@ impl PollHandle {
         let poll = Self {
             handle: Handle::open(env, Kind::Poll, polled, init)?,
         };
-        if !poll.start(UV_READABLE) {
+        if !poll.start() {
             poll.close();
             return None;
         }
         Some(poll)
     }
 
-    /// Changes what the socket is polled for.
-    pub fn poll_for(&self, events: Events) {
-        let mut bits = 0;
-        if events.read {
-            bits |= UV_READABLE;
-        }
-        if events.write {
-            bits |= UV_WRITABLE;
-        }
-        self.start(bits);
-    }
-
-    fn start(&self, bits: c_int) -> bool {
+    fn start(&self) -> bool {
         // SAFETY: it is a poll handle
-        unsafe { self.handle.with(|uv, raw| (uv.poll_start)(raw, bits, ready)) }
+        unsafe { self.handle.with(|uv, raw| (uv.poll_start)(raw, UV_READABLE, ready)) }
     }
 
     /// Whether it was not closed.
@@ -98,7 +76,7 @@ impl PollHandle {
     }
 }
 
-unsafe extern "C" fn ready(raw: *mut c_void, status: c_int, events: c_int) {
+unsafe extern "C" fn ready(raw: *mut c_void, status: c_int, _events: c_int) {
     // SAFETY: libuv calls this on its thread with a handle of `PollHandle::open`, which stays while JavaScript runs, inside a handle scope
     unsafe {
         let Some(handle) = Handle::<Rc<dyn Polled>>::of(raw) else {
@@ -107,16 +85,12 @@ unsafe extern "C" fn ready(raw: *mut c_void, status: c_int, events: c_int) {
         let poll = PollHandle { handle };
         // a socket that failed says why when it is read, perhaps only behind what came before: libuv itself polls it no more
         if status != 0 {
-            poll.start(UV_READABLE);
+            poll.start();
         }
-        let events = Events {
-            read: status != 0 || events & UV_READABLE != 0,
-            write: status == 0 && events & UV_WRITABLE != 0,
-        };
         let env = poll.handle.env();
         let mut scope = ptr::null_mut();
         sys::napi_open_handle_scope(env, &mut scope);
-        poll.handle.owner().ready(Env::from_raw(env), &poll, events);
+        poll.handle.owner().ready(Env::from_raw(env), &poll);
         sys::napi_close_handle_scope(env, scope);
     }
 }

@@ -21,7 +21,7 @@ mod waiting;
 use redis::Value;
 
 #[cfg(unix)]
-use crate::redis::direct::DirectSocket;
+use crate::redis::wire::Watched;
 use crate::{
     add::{AddBatch, Added, Producer},
     error::{Error, Result},
@@ -122,22 +122,12 @@ impl Queue {
         &self.producer
     }
 
-    /// A connection of the caller's own to the same server; `None` where there can be none.
+    /// The connection as an event loop sees it; `None` once closed.
     /// # Errors
-    /// As [`DirectSocket::open`].
+    /// As [`Connection::watch`].
     #[cfg(unix)]
-    pub async fn open_direct(&self) -> Result<Option<DirectSocket>> {
-        // what stands still there while another server takes over would be noticed by nobody
-        if self.connection.has_discovery() {
-            return Ok(None);
-        }
-        self.connection.open_direct().await
-    }
-
-    /// Tells what is wrong with such a connection, as what is wrong with the queue's own is told.
-    #[cfg(unix)]
-    pub fn tell_fault(&self, fault: Error) {
-        self.connection.tell_fault(fault);
+    pub async fn watch(&self, wake: impl Fn() + Send + 'static) -> Result<Option<Watched>> {
+        self.connection.watch(wake).await
     }
 
     /// What the commands go by.

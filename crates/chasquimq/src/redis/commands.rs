@@ -34,12 +34,6 @@ impl<'a> Commands<'a> {
         self.bytes.extend_from_slice(command);
     }
 
-    /// All of it, where no text is long.
-    #[cfg(unix)]
-    pub(super) fn in_one(&self) -> Option<&[u8]> {
-        self.long.is_empty().then_some(&self.bytes)
-    }
-
     /// All of it, in order.
     pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         let mut from = 0;

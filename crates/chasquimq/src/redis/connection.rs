@@ -11,11 +11,11 @@ use std::{
 use redis::{Cmd, RedisError, Value};
 
 #[cfg(unix)]
-use super::direct::DirectSocket;
+use super::wire::Watched;
 use super::{
     discovery::slot_of_each_master,
     failure::{answer_to, is_broken, is_passing, to_error},
-    functions::{Found, Functions, Known},
+    functions::{Found, Functions},
     link::Link,
     options::ConnectOptions,
     session::{ConnectionEvent, Listener, Session, FIRST_RETRY},
@@ -103,12 +103,6 @@ impl Connection {
                 .find(|key| slot_of(key) == slot)
         });
         Ok(keys.map(|key| self.for_keys(&key)).collect())
-    }
-
-    /// Whether sentinels or a cluster say which server to use.
-    #[cfg(unix)]
-    pub(crate) fn has_discovery(&self) -> bool {
-        self.session().options.discovery.is_some()
     }
 
     /// Whether the server belongs to a cluster, where a script reaches one slot.
@@ -330,30 +324,32 @@ impl Connection {
         self.session().discard();
     }
 
-    /// Tells what is wrong with a connection to the same server that is not this one.
-    pub(crate) fn tell_fault(&self, fault: Error) {
-        (self.session().listener)(ConnectionEvent::Failed(fault));
+    /// The connection as an event loop sees it, which reads what it is answered itself; `None` once closed. It breaks where nothing is answered while
+    /// another server has taken the place of that one. `wake`: there are answers that the engine has read; called on its thread.
+    /// # Errors
+    /// As [`Connection::send`].
+    #[cfg(unix)]
+    pub async fn watch(&self, wake: impl Fn() + Send + 'static) -> Result<Option<Watched>> {
+        let Some(link) = self.link_to_watch().await? else {
+            return Ok(None);
+        };
+        self.session().cut_once_replaced(&link);
+        Ok(Some(link.wire().watched(wake)))
     }
 
-    /// A bare socket to the same server, logged in; `None` with TLS, or once closed. It does not notice a server that hangs.
-    /// # Errors
-    /// As [`DirectSocket::open`].
+    /// The same for waits, which are answered late.
     #[cfg(unix)]
-    pub async fn open_direct(&self) -> Result<Option<DirectSocket>> {
-        if self.session().options.tls.is_some() || self.is_closed() {
-            return Ok(None);
+    pub(crate) async fn watch_for_waits(&self, wake: impl Fn() + Send + 'static) -> Result<Option<Watched>> {
+        let link = self.link_to_watch().await?;
+        Ok(link.map(|link| link.wire().watched(wake)))
+    }
+
+    #[cfg(unix)]
+    async fn link_to_watch(&self) -> Result<Option<Link>> {
+        match self.session().connected().await {
+            Err(Error::Closed) => Ok(None),
+            connected => Ok(Some(connected?.0)),
         }
-        let server = match self.session().options.discovery {
-            None => self.session().options.clone(),
-            Some(_) => self.session().connected().await?.0.server().clone(),
-        };
-        let opened = tokio::task::spawn_blocking(move || DirectSocket::open(&server)).await;
-        let socket = opened.unwrap_or(Err(Error::Closed))?;
-        // what goes by it calls functions, at which who connects has looked
-        if self.functions().known() == Known::Nothing {
-            self.session().connected().await?;
-        }
-        Ok(Some(socket))
     }
 }
 

@@ -133,14 +133,6 @@ impl Framing {
         Ok(None)
     }
 
-    /// Goes through all of these bytes.
-    pub fn pass(&mut self, mut bytes: &[u8]) -> Result<(), Foreign> {
-        while let Some(end) = self.end(bytes)? {
-            bytes = &bytes[end..];
-        }
-        Ok(())
-    }
-
     fn pass_line(&mut self, bytes: &[u8]) -> Result<usize, Foreign> {
         if self.line.is_empty() {
             if let Some(len) = line_len(bytes)? {

@@ -1,106 +1,81 @@
-//! One open connection: commands in, replies out, until it breaks.
+//! One open connection, as calls of the engine see it: commands in, replies out, until it breaks.
 
 use std::{
     future::Future,
-    io,
-    pin::pin,
     sync::{
         atomic::{AtomicBool, Ordering},
         Arc,
     },
 };
 
-use redis::{
-    aio::MultiplexedConnection, AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisConnectionInfo, RedisError,
-    RedisResult, ServerErrorKind, Value,
-};
-use tokio::{sync::watch, task::AbortHandle};
+use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value};
 
 use super::{
-    door::{Door, Words},
-    failure::is_broken,
     options::ConnectOptions,
     reply::is_replica,
-    stream::{self, Stream},
+    stream,
+    transport::Transport,
+    wire::{refusal, Answer, Wire},
 };
-
-/// Commands that may lie before a connection that is busy. Those beyond would be sent in the order in which their tasks happen to run.
-const MOST_UNSENT: usize = 1 << 20;
+use crate::error::Error;
 
 /// An open connection that many tasks share. It closes with its last clone.
 #[derive(Clone)]
 pub(super) struct Link {
-    commands: MultiplexedConnection,
-    // closes with the task that reads and writes
-    alive: watch::Receiver<()>,
-    driver: Arc<Driver>,
+    wire: Wire,
+    known: Arc<Known>,
 }
 
-/// The task that reads and writes, and where to.
-struct Driver {
-    task: AbortHandle,
+/// Where to it leads.
+struct Known {
     server: Arc<ConnectOptions>,
     // it was a master at login, and ROLE is allowed
     is_master: AtomicBool,
-    // why it turned this client away, or is no server
-    words: Words,
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 impl Link {
-    /// Connects without logging in: the library would hide the server's error message.
+    /// Connects without logging in.
     pub async fn open(server: Arc<ConnectOptions>) -> RedisResult<Self> {
-        Self::over(stream::open(&server).await?, server).await
+        Ok(Self::over(stream::open(&server).await?, server))
     }
 
-    async fn over(stream: impl Stream + 'static, server: Arc<ConnectOptions>) -> RedisResult<Self> {
-        let login = RedisConnectionInfo::default().set_skip_set_lib_name();
-        let config = AsyncConnectionConfig::new()
-            .set_response_timeout(None)
-            .set_pipeline_buffer_size(MOST_UNSENT);
-        let words = Words::default();
-        let door = Door::new(stream, words.clone());
-        let (commands, driver) = MultiplexedConnection::new_with_config(&login, door, config).await?;
-        let (living, alive) = watch::channel(());
-        let task = tokio::spawn(async move {
-            driver.await;
-            drop(living);
-        });
-        Ok(Self {
-            commands,
-            alive,
-            driver: Arc::new(Driver {
-                task: task.abort_handle(),
+    fn over(transport: Transport, server: Arc<ConnectOptions>) -> Self {
+        let peer = transport.socket().peer();
+        let peer = peer.unwrap_or_else(|| format!("{:?}", server.path));
+        let place = format!("{peer} {} {:?}", server.db, server.username);
+        Self {
+            wire: Wire::over(transport, place),
+            known: Arc::new(Known {
                 server,
                 is_master: AtomicBool::new(false),
-                words,
             }),
-        })
+        }
+    }
+
+    /// The connection itself.
+    #[cfg(unix)]
+    pub fn wire(&self) -> &Wire {
+        &self.wire
     }
 
     /// The server's options.
     pub fn server(&self) -> &Arc<ConnectOptions> {
-        &self.driver.server
+        &self.known.server
     }
 
     /// Notes that the server is a master, which [`Link::ask_master`] then verifies with each command.
     pub fn note_master(&self) {
-        self.driver.is_master.store(true, Ordering::Relaxed);
+        self.known.is_master.store(true, Ordering::Relaxed);
     }
 
     /// Whether a read is to be believed only where the server is still a master.
     pub fn verifies_master(&self) -> bool {
-        self.driver.is_master.load(Ordering::Relaxed)
+        self.known.is_master.load(Ordering::Relaxed)
     }
 
     /// An ACL forbids ROLE: nobody asks again.
     pub fn role_is_refused(&self) {
-        self.driver.is_master.store(false, Ordering::Relaxed);
+        self.known.is_master.store(false, Ordering::Relaxed);
     }
 
     /// Sends a command that a replica would answer, too, with stale data. If the server was a master at login and no longer is, the
@@ -138,77 +113,71 @@ impl Link {
 
     /// Sends a command; an error reply becomes an `Err`.
     pub async fn ask(&self, command: &Cmd) -> RedisResult<Value> {
-        let mut commands = self.commands.clone();
-        let answer = self.while_alive(commands.send_packed_command(command)).await?;
-        answer.extract_error()
+        let answers = self.wire.ask(command.get_packed_command(), 1).await?;
+        answers
+            .into_iter()
+            .next()
+            .map_or(Ok(Value::Nil), |answer| answer.map_err(|error| refusal_of(&error)))
     }
 
-    /// Sends a pipeline.
+    /// Sends a pipeline. A reply in it may be an error.
     pub async fn ask_all(&self, pipeline: &Pipeline, count: usize) -> RedisResult<Vec<Value>> {
-        let mut commands = self.commands.clone();
-        self.while_alive(commands.send_packed_commands(pipeline, 0, count))
-            .await
+        let answers = self.wire.ask(pipeline.get_packed_pipeline(), count).await?;
+        answers.into_iter().map(to_value).collect()
     }
 
     /// What came that no server of Redis sends, if it is for that that it broke.
     pub fn fault(&self) -> Option<RedisError> {
-        self.driver.words.fault()
+        self.wire.fault()
     }
 
     /// Closes it, and fails all calls in flight.
     pub fn cut(&self) {
-        self.driver.task.abort();
+        self.wire.cut();
     }
 
     /// Ends with the connection, which it does not keep open.
     pub fn ended(&self) -> impl Future<Output = ()> + use<> {
-        let mut alive = self.alive.clone();
-        async move {
-            let _ = alive.changed().await;
-        }
-    }
-
-    /// The answer; of a connection that broke the reason, where the server has told one.
-    async fn while_alive<T>(&self, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
-        self.unless_it_ends(answer)
-            .await
-            .map_err(|error| match is_broken(&error) {
-                true => self.driver.words.error().unwrap_or(error),
-                false => error,
-            })
-    }
-
-    /// A command that reaches the driver's queue just when the driver ends would never get a reply: this fails it.
-    async fn unless_it_ends<T>(&self, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
-        let mut alive = self.alive.clone();
-        let mut answer = pin!(answer);
-        tokio::select! {
-            biased;
-            answer = &mut answer => return answer,
-            _ = alive.changed() => {}
-        }
-        // the reply may have been the last thing to arrive
-        tokio::select! {
-            biased;
-            answer = answer => answer,
-            () = std::future::ready(()) => Err(io::Error::from(io::ErrorKind::ConnectionReset).into()),
-        }
+        self.wire.ended()
     }
 }
 
-#[cfg(test)]
+fn refusal_of(error: &Error) -> RedisError {
+    match error {
+        Error::Refused(words) => refusal(words),
+        other => refusal(&other.to_string()),
+    }
+}
+
+fn to_value(answer: Answer) -> RedisResult<Value> {
+    match answer {
+        Ok(value) => Ok(value),
+        Err(Error::Refused(words)) => redis::parse_redis_value(format!("-{words}\r\n").as_bytes()),
+        Err(other) => Err(refusal_of(&other)),
+    }
+}
+
+#[cfg(all(test, unix))]
 mod tests {
     use std::time::Duration;
 
-    use tokio::io::{duplex, AsyncReadExt, AsyncWriteExt};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::UnixStream,
+    };
 
     use super::*;
-    use crate::redis::failure::to_error;
+    use crate::redis::failure::{is_broken, to_error};
+
+    fn link() -> (Link, UnixStream) {
+        let (near, far) = UnixStream::pair().expect("a pair");
+        let transport = Transport::new(near.try_into().expect("a socket"), None);
+        (Link::over(transport, Arc::default()), far)
+    }
 
     #[tokio::test]
     async fn a_connection_that_breaks_is_noticed_when_nothing_is_under_way() {
-        let (stream, server) = duplex(64);
-        let link = Link::over(stream, Arc::default()).await.expect("a link");
+        let (link, server) = link();
         let ended = link.ended();
         drop(server);
         tokio::time::timeout(Duration::from_secs(10), ended)
@@ -218,8 +187,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_server_says_to_a_client_that_it_turns_away_is_why_the_connection_broke() {
-        let (stream, mut server) = duplex(64);
-        let link = Link::over(stream, Arc::default()).await.expect("a link");
+        let (link, mut server) = link();
         let words = b"-ERR max number of clients reached\r\n";
         server.write_all(words).await.expect("room for it");
         drop(server);
@@ -239,8 +207,7 @@ mod tests {
             "%-1\r\n".to_owned(),
             "+".repeat(3 << 20),
         ] {
-            let (stream, mut server) = duplex(1 << 16);
-            let link = Link::over(stream, Arc::default()).await.expect("a link");
+            let (link, mut server) = link();
             let calls: Vec<_> = (0..3)
                 .map(|_| {
                     let link = link.clone();
@@ -273,8 +240,7 @@ mod tests {
     async fn a_call_made_in_the_moment_in_which_the_connection_breaks_is_answered() {
         const BREAKS: usize = 20_000;
         for _ in 0..BREAKS {
-            let (stream, mut server) = duplex(64);
-            let link = Link::over(stream, Arc::default()).await.expect("a link");
+            let (link, mut server) = link();
             let callers: Vec<_> = (0..4)
                 .map(|_| {
                     let link = link.clone();

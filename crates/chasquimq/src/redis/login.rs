@@ -29,9 +29,9 @@ pub(super) async fn in_time<T>(
 /// Connects and logs in. Returns the server's `INFO`, too.
 pub(super) async fn log_in(options: &Arc<ConnectOptions>) -> redis::RedisResult<(Link, String)> {
     let link = open_link(options).await?;
-    if let Some(command) = set_name(options) {
+    if let Some(name) = &options.client_name {
         // an ACL may forbid CLIENT, and the name is optional
-        let _ = link.ask(&command).await;
+        let _ = link.ask(redis::cmd("CLIENT").arg("SETNAME").arg(name)).await;
     }
     let info = server_info(&link).await?;
     Ok((link, info))
@@ -61,19 +61,19 @@ fn without_arguments(error: RedisError) -> RedisError {
 }
 
 /// The same of a refusal's text.
-pub(super) fn refusal_alone(refusal: &str) -> &str {
+fn refusal_alone(refusal: &str) -> &str {
     refusal
         .split_once(", with args")
         .map_or(refusal, |(refusal, _)| refusal)
 }
 
 /// Whether a login was refused because the server lets in whoever comes, as ioredis reads it: programs have a password set for other servers.
-pub(super) fn needs_no_password(refusal: &str) -> bool {
+fn needs_no_password(refusal: &str) -> bool {
     refusal.contains("without any password configured for the default user")
 }
 
 /// The commands that log in and choose the database.
-pub(super) fn login(options: &ConnectOptions) -> Vec<Cmd> {
+fn login(options: &ConnectOptions) -> Vec<Cmd> {
     let mut commands = Vec::new();
     if let Some(password) = &options.password {
         let mut auth = redis::cmd("AUTH");
@@ -89,14 +89,6 @@ pub(super) fn login(options: &ConnectOptions) -> Vec<Cmd> {
         commands.push(select);
     }
     commands
-}
-
-/// The command that names the connection, if it has a name.
-pub(super) fn set_name(options: &ConnectOptions) -> Option<Cmd> {
-    let name = options.client_name.as_ref()?;
-    let mut command = redis::cmd("CLIENT");
-    command.arg("SETNAME").arg(name);
-    Some(command)
 }
 
 /// The server's `INFO`; empty where an ACL forbids it.

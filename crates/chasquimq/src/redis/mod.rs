@@ -3,10 +3,7 @@
 mod certificate;
 pub mod commands;
 pub mod connection;
-#[cfg(unix)]
-pub mod direct;
 mod discovery;
-mod door;
 pub(crate) mod exactly_once;
 mod failure;
 pub(crate) mod framing;
@@ -17,13 +14,13 @@ mod link;
 mod login;
 pub mod offer;
 pub mod options;
-#[cfg(unix)]
-mod plain_stream;
 pub mod reply;
-#[cfg(unix)]
 mod resp;
 mod scripts;
 pub mod secret;
 pub(crate) mod session;
+mod socket;
 mod stream;
 mod tls;
+mod transport;
+pub mod wire;

@@ -146,7 +146,7 @@ mod tests {
         assert!(parse(b"+\xff\r\n").is_err());
         let endless = vec![b'+'; 2 << 20];
         assert!(parse(&endless).is_err());
-        assert!(Framing::default().pass(&endless).is_err());
+        assert!(Framing::default().end(&endless).is_err());
     }
 
     /// A value as a server gives it.

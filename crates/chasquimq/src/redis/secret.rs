@@ -84,8 +84,7 @@ mod tests {
     }
 
     /// A server that knows no `AUTH`, and repeats what it was asked.
-    #[cfg(unix)]
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[tokio::test]
     async fn a_server_that_repeats_the_password_is_not_quoted() {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -105,13 +104,8 @@ mod tests {
             }
         });
         let connection = Connection::new(options, |event| assert!(!format!("{event:?}").contains("hunter2")));
-        let errors = [
-            connection.ready().await.expect_err("a refusal"),
-            connection.open_direct().await.expect_err("a refusal"),
-        ];
-        for error in errors {
-            assert_eq!(error.to_string(), "ERR unknown command 'AUTH'");
-            assert!(!format!("{error:?}").contains("hunter2"));
-        }
+        let error = connection.ready().await.expect_err("a refusal");
+        assert_eq!(error.to_string(), "ERR unknown command 'AUTH'");
+        assert!(!format!("{error:?}").contains("hunter2"));
     }
 }

@@ -268,6 +268,26 @@ impl Session {
         }
     }
 
+    /// Breaks off a connection to a server that hangs, once another has replaced it: an event loop that watches does not notice.
+    #[cfg(unix)]
+    pub(super) fn cut_once_replaced(&self, link: &Link) {
+        if self.options.discovery.is_none() {
+            return;
+        }
+        let (own, server, wire) = (self.own.clone(), link.server().clone(), link.wire().downgrade());
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(PATIENCE).await;
+                let (Some(session), Some(silent)) = (own.upgrade(), wire.silent_for()) else {
+                    return;
+                };
+                if silent >= PATIENCE && session.is_replaced(&server).await {
+                    return wire.cut();
+                }
+            }
+        });
+    }
+
     async fn is_replaced(&self, server: &ConnectOptions) -> bool {
         // one of those that wait asks, however many they are
         let mut looked = self.looked.lock().await;

@@ -1,4 +1,4 @@
-//! The bytes to and from the server: TCP or a Unix socket, and TLS over them.
+//! Opens the way to the server: TCP or a Unix socket, and TLS over them.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -8,33 +8,41 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{options::ConnectOptions, tls::secure};
+use super::{options::ConnectOptions, socket::Socket, tls::secure, transport::Transport};
 
 /// How long a peer may take nothing in, and how far probes are apart.
 const SILENT: Duration = Duration::from_secs(30);
 const PROBE: Duration = Duration::from_secs(10);
 
-/// What a connection reads and writes.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
-
 /// Connects, without logging in.
 /// # Errors
 /// The cause, when there is no way to the server or its certificate is refused.
-pub(super) async fn open(options: &ConnectOptions) -> io::Result<Box<dyn Stream>> {
-    let stream: Box<dyn Stream> = match &options.path {
-        Some(path) => open_unix(path).await?,
-        None => Box::new(open_tcp(options).await?),
-    };
+pub(super) async fn open(options: &ConnectOptions) -> io::Result<Transport> {
+    match &options.path {
+        #[cfg(unix)]
+        Some(path) => over(tokio::net::UnixStream::connect(path).await?, options).await,
+        #[cfg(not(unix))]
+        Some(_) => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this system has no Unix sockets",
+        )),
+        None => over(open_tcp(options).await?, options).await,
+    }
+}
+
+async fn over<S>(stream: S, options: &ConnectOptions) -> io::Result<Transport>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    Socket: TryFrom<S, Error = io::Error>,
+{
     let Some(tls) = &options.tls else {
-        return Ok(stream);
+        return Ok(Transport::new(stream.try_into()?, None));
     };
     // Node's name for what is behind a path
     let host = options.path.as_ref().map_or(options.host.as_str(), |_| "localhost");
-    Ok(Box::new(secure(stream, tls, host).await?))
+    let (stream, session) = secure(stream, tls, host).await?.into_inner();
+    Ok(Transport::new(stream.try_into()?, Some(session)))
 }
-
 async fn open_tcp(options: &ConnectOptions) -> io::Result<TcpStream> {
     let found = tokio::net::lookup_host((options.host.as_str(), options.port)).await?;
     let socket = connect_to_any(&options.wanted(found)?, options.connect_timeout).await?;
@@ -74,19 +82,6 @@ where
     #[cfg(target_os = "linux")]
     socket.set_tcp_user_timeout(Some(SILENT))?;
     Ok(())
-}
-
-#[cfg(unix)]
-async fn open_unix(path: &std::path::Path) -> io::Result<Box<dyn Stream>> {
-    Ok(Box::new(tokio::net::UnixStream::connect(path).await?))
-}
-
-#[cfg(not(unix))]
-async fn open_unix(_: &std::path::Path) -> io::Result<Box<dyn Stream>> {
-    Err(io::Error::new(
-        io::ErrorKind::Unsupported,
-        "this system has no Unix sockets",
-    ))
 }
 
 #[cfg(test)]

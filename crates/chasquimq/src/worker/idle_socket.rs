@@ -33,7 +33,7 @@ use super::{
     standing::Standing,
     step_request::Behind,
 };
-use crate::{error::Error, redis::connection::Connection};
+use crate::redis::connection::Connection;
 
 /// Adds may come between waits that delayed jobs, or jobs from elsewhere, end.
 const WAITS_FOR_ADDS: u32 = 8;
@@ -52,21 +52,23 @@ struct Shared {
     place: String,
     state: Mutex<State>,
     // the worker's loop may take the end of its wait
-    ended: Notify,
+    ended: Arc<Notify>,
     // waits for which an add that came is a reason
     waits_for_adds: AtomicU32,
 }
 
 impl IdleSocket {
-    /// Opens one; `None` where there can be none.
+    /// By the connection for waits; `None` where that is closed.
     pub(super) async fn open(connection: &Connection, offers: Arc<Offers>) -> Option<Self> {
-        let socket = connection.open_direct().await.ok()??;
+        let ended = Arc::<Notify>::default();
+        let tells = ended.clone();
+        let wire = connection.watch_for_waits(move || tells.notify_one()).await.ok()??;
         Some(Self {
             shared: Arc::new(Shared {
-                fd: socket.fd(),
-                place: socket.place().to_owned(),
-                state: Mutex::new(State::new(socket, offers)),
-                ended: Notify::new(),
+                fd: wire.fd(),
+                place: wire.place().to_owned(),
+                state: Mutex::new(State::new(wire, offers)),
+                ended,
                 waits_for_adds: AtomicU32::new(0),
             }),
         })
@@ -85,7 +87,7 @@ impl IdleSocket {
     /// Sends a wait and the step behind it. `short_way`: how to go on without the worker's loop, where that can be.
     pub(super) fn begin(
         &self,
-        commands: &[u8],
+        commands: Vec<u8>,
         behind: Behind,
         over: Instant,
         standing: Standing,
@@ -97,7 +99,7 @@ impl IdleSocket {
     }
 
     /// Sends a wait for a worker that holds jobs.
-    pub(super) fn begin_alone(&self, command: &[u8], over: Instant) {
+    pub(super) fn begin_alone(&self, command: Vec<u8>, over: Instant) {
         self.state().begin(command, None, over);
     }
 
@@ -106,7 +108,7 @@ impl IdleSocket {
         let mut state = self.state();
         state.lend(standing, Some(short_way));
         if let Some((behind, step)) = step {
-            state.add_step(&step, behind);
+            state.add_step(step, behind);
         }
     }
 
@@ -161,11 +163,6 @@ impl IdleSocket {
         state.take_end()
     }
 
-    /// What came by it that no server of Redis sends. It is said once.
-    pub(super) fn take_fault(&self) -> Option<Error> {
-        self.state().take_fault()
-    }
-
     /// Ends what is under way; a wait whose step is over may `stay`.
     pub(super) fn break_off(&self, stays: bool) -> (Vec<End>, Option<Standing>) {
         self.state().break_off(stays)
@@ -178,7 +175,7 @@ impl IdleSocket {
         self.shared.fd
     }
 
-    /// As [`crate::redis::direct::DirectSocket::place`].
+    /// As [`crate::redis::wire::Watched::place`].
     pub fn place(&self) -> &str {
         &self.shared.place
     }

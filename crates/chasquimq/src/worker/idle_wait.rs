@@ -24,7 +24,7 @@ use super::{
     wait_task::{marker_wait, wait_when_asked, Ask},
     woken::{read_end, Ends, Woken},
 };
-use crate::{error::Error, keys::Keys, redis::connection::Connection};
+use crate::{keys::Keys, redis::connection::Connection};
 
 // a socket that cannot be opened, or breaks, is not asked for without end
 const SOCKET_PAUSE: Duration = Duration::from_secs(1);
@@ -136,11 +136,6 @@ impl Waiter {
         }
     }
 
-    /// What came by the socket that no server of Redis sends. It is said once.
-    pub(super) fn take_fault(&self) -> Option<Error> {
-        self.socket.as_ref()?.take_fault()
-    }
-
     /// Waits for the marker. Call it only when nothing is pending.
     pub(super) fn wait(&mut self, time: Duration) {
         self.wait_for(self.marker.clone(), time);
@@ -157,7 +152,7 @@ impl Waiter {
         };
         let time = self.begin(time);
         let over = self.watch(time, Some(BESIDE_LOOK));
-        socket.begin_alone(&marker_wait(&self.marker, time).get_packed_command(), over);
+        socket.begin_alone(marker_wait(&self.marker, time).get_packed_command(), over);
         self.pending = Pending::Marker;
     }
 
@@ -190,7 +185,7 @@ impl Waiter {
                 // a wait that was shortened is the loop's to repeat
                 let is_whole = time == short_way.time;
                 let standing = std::mem::take(standing);
-                socket.begin(&commands, behind, over, standing, is_whole.then_some(short_way));
+                socket.begin(commands, behind, over, standing, is_whole.then_some(short_way));
                 self.pending = Pending::Step(behind);
             }
             None => {

@@ -9,7 +9,7 @@ use super::{
     standing::Standing,
     step_request::Behind,
 };
-use crate::{error::Error, redis::connection::Connection};
+use crate::redis::connection::Connection;
 
 /// There are none.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ impl IdleSocket {
 
     pub(super) fn begin(
         &self,
-        _commands: &[u8],
+        _commands: Vec<u8>,
         _behind: Behind,
         _over: Instant,
         _standing: Standing,
@@ -55,10 +55,6 @@ impl IdleSocket {
         match self.0 {}
     }
 
-    pub(super) fn take_fault(&self) -> Option<Error> {
-        match self.0 {}
-    }
-
     pub(super) fn break_off(&self, _stays: bool) -> (Vec<End>, Option<Standing>) {
         match self.0 {}
     }
@@ -79,7 +75,7 @@ impl IdleSocket {
         match self.0 {}
     }
 
-    pub(super) fn begin_alone(&self, _command: &[u8], _over: Instant) {
+    pub(super) fn begin_alone(&self, _command: Vec<u8>, _over: Instant) {
         match self.0 {}
     }
 

@@ -10,10 +10,10 @@ use std::{
 
 use chasquimq::{
     add::{read_added, split_answer, Call},
-    redis::direct::{Answer, DirectSocket},
+    redis::wire::{Value, Watched},
     system_now_ms,
     worker::IdleSocket,
-    AddBatch, ConnectOptions, JobOptions, NewJob, Queue, WorkerOptions,
+    AddBatch, ConnectOptions, Connection, JobOptions, NewJob, Queue, WorkerOptions,
 };
 
 use tokio::sync::Notify;
@@ -122,25 +122,26 @@ impl<'a> Adder<'a> {
 
 /// A connection that is opened again when it breaks.
 struct Asked {
-    options: ConnectOptions,
-    socket: Option<DirectSocket>,
+    connection: Connection,
+    socket: Option<Watched>,
 }
 
 impl Asked {
     fn new(options: ConnectOptions) -> Self {
-        Self { options, socket: None }
+        Self {
+            connection: Connection::new(options, |_| {}),
+            socket: None,
+        }
     }
 
     /// Sends a command and waits for its answer; none where the connection breaks.
-    async fn ask(&mut self, command: &[u8]) -> Option<Answer> {
+    async fn ask(&mut self, command: &[u8]) -> Option<Value> {
         if self.socket.is_none() {
-            let options = self.options.clone();
-            let opened = tokio::task::spawn_blocking(move || DirectSocket::open(&options)).await;
-            self.socket = opened.expect("a thread").ok();
+            self.socket = self.connection.watch(|| {}).await.ok().flatten();
         }
-        let socket = self.socket.as_mut()?;
+        let socket = self.socket.as_ref()?;
         let mut replies = Vec::new();
-        let mut alive = socket.send(command).is_ok();
+        let mut alive = socket.send(&command.to_vec().into(), 1).is_ok();
         while alive && replies.is_empty() {
             alive = socket.receive(&mut replies).is_ok();
             // it is awake, as an event loop is that expects an answer
@@ -157,7 +158,7 @@ impl Asked {
 }
 
 /// What is known of an answer.
-async fn known(reply: Option<Option<Answer>>, fate: Fate) -> Option<Option<Answer>> {
+async fn known(reply: Option<Option<Value>>, fate: Fate) -> Option<Option<Value>> {
     if fate == Fate::Late {
         // longer than a lease lasts
         tokio::time::sleep(Duration::from_millis(1300)).await;

@@ -13,8 +13,6 @@ mod add;
 mod along;
 mod close;
 mod delays;
-#[cfg(unix)]
-mod direct;
 mod events;
 mod fairness;
 mod faults;
@@ -26,3 +24,5 @@ mod reconnect;
 mod retries;
 #[cfg(unix)]
 mod short_way;
+#[cfg(unix)]
+mod watched;

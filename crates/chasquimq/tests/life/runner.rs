@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, VecDeque},
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::{Arc, LazyLock, Mutex},
 };
 
 use chasquimq::{
@@ -13,9 +13,17 @@ use chasquimq::{
     ConnectOptions, ConnectionEvent, Keys, StateFields, WorkerOptions,
 };
 use tokio::{
+    runtime::{Builder, Runtime},
     sync::{mpsc, oneshot},
     task::{JoinHandle, JoinSet},
 };
+
+/// Watches sockets on a thread of its own, as somebody's event loop does: one descriptor may be watched once by each.
+#[cfg(unix)]
+pub static EVENT_LOOP: LazyLock<Runtime> = LazyLock::new(|| {
+    let built = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    built.expect("a thread")
+});
 
 /// A job in its handler's hands.
 #[derive(Debug, Clone)]
@@ -221,7 +229,7 @@ impl Loop {
         #[cfg(unix)]
         if let Some(socket) = message.socket {
             self.seen.lock().expect("seen").socket = Some(socket.clone());
-            tokio::spawn(watch(
+            EVENT_LOOP.spawn(watch(
                 socket.clone(),
                 self.messages_of_sockets.clone(),
                 self.seen.clone(),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use chasquimq::{
-    redis::direct::Answer,
+    redis::wire::Value,
     system_now_ms,
     worker::{Batch, Completed, Finished, Flush, IdleSocket, Message, Sink, Worker},
     ConnectOptions, WorkerOptions,
@@ -20,6 +20,7 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use crate::{
     probe::connect_options,
     proxy::Proxy,
+    runner::EVENT_LOOP,
     world::{until, World, PATIENCE},
 };
 
@@ -91,7 +92,7 @@ impl Hasty {
                 let turn = hears.turn();
                 hears.unread.fetch_sub(1, Ordering::AcqRel);
                 if let Some(socket) = message.socket.take() {
-                    tokio::spawn(watch(socket.clone(), hears.clone()));
+                    EVENT_LOOP.spawn(watch(socket.clone(), hears.clone()));
                     *hears.socket.lock().expect("a socket") = Some(socket.clone());
                     hears.worker.use_socket(socket);
                 }
@@ -152,7 +153,7 @@ pub struct EventLoop(Ending);
 
 impl EventLoop {
     /// Tells of what went along: its reply, where that is known.
-    pub fn settle(&self, socket: &IdleSocket, number: i64, reply: Option<Option<Answer>>) {
+    pub fn settle(&self, socket: &IdleSocket, number: i64, reply: Option<Option<Value>>) {
         let _turn = self.0.turn();
         match reply {
             Some(reply) => socket.stepped(number, reply, |told| self.0.hear_socket(told.into())),

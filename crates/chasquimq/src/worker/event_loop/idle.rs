@@ -187,9 +187,6 @@ impl Loop {
 
     pub(super) async fn wake_by_all(&mut self, ends: Ends) {
         self.room_changed = false;
-        if let Some(fault) = self.waiter.take_fault() {
-            self.waiting.tell_fault(fault);
-        }
         for (woken, behind) in ends {
             self.wake(woken, behind.unwrap_or_default()).await;
         }

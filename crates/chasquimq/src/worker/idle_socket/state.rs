@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Instant};
 use redis::Value;
 
 use crate::{
-    error::{Error, Result},
-    redis::direct::DirectSocket,
+    error::Result,
+    redis::wire::Watched,
     worker::{
         along::StepAlong,
         apart::has_stubs,
@@ -21,7 +21,7 @@ use crate::{
 
 #[derive(Debug)]
 pub(super) struct State {
-    socket: DirectSocket,
+    socket: Watched,
     pub(super) usable: bool,
     answers: Vec<Result<Value>>,
     under_way: Option<UnderWay>,
@@ -87,7 +87,7 @@ impl Along {
 }
 
 impl State {
-    pub(super) fn new(socket: DirectSocket, offers: Arc<Offers>) -> Self {
+    pub(super) fn new(socket: Watched, offers: Arc<Offers>) -> Self {
         Self {
             socket,
             usable: true,
@@ -111,15 +111,19 @@ impl State {
     }
 
     /// Sends a wait, and the step behind it, if there is one.
-    pub(super) fn begin(&mut self, commands: &[u8], behind: Option<Behind>, over: Instant) {
-        let is_alone = behind.is_none();
-        self.send(commands, UnderWay::Wait { behind, is_alone }, over);
+    pub(super) fn begin(&mut self, commands: Vec<u8>, behind: Option<Behind>, over: Instant) {
+        let (is_alone, replies) = (behind.is_none(), 1 + usize::from(behind.is_some()));
+        self.send(commands, replies, UnderWay::Wait { behind, is_alone }, over);
     }
 
     /// Sends a step behind the wait under way, if that has none and is not over.
-    pub(super) fn add_step(&mut self, commands: &[u8], added: Behind) {
+    pub(super) fn add_step(&mut self, command: Vec<u8>, added: Behind) {
         if let Some(UnderWay::Wait { behind: None, .. }) = self.under_way {
-            self.begin(commands, Some(added), self.over);
+            let wait = UnderWay::Wait {
+                behind: Some(added),
+                is_alone: false,
+            };
+            self.send(command, 1, wait, self.over);
         }
     }
 
@@ -166,10 +170,6 @@ impl State {
         }
     }
 
-    pub(super) fn take_fault(&mut self) -> Option<Error> {
-        self.socket.take_fault()
-    }
-
     fn give_back(&mut self) -> Option<Standing> {
         self.short_way = None;
         self.standing.take()
@@ -177,10 +177,10 @@ impl State {
 
     // ---- The socket
 
-    fn send(&mut self, commands: &[u8], under_way: UnderWay, over: Instant) {
+    fn send(&mut self, commands: Vec<u8>, replies: usize, under_way: UnderWay, over: Instant) {
         (self.under_way, self.over) = (Some(under_way), over);
         // a socket that does not take some hundred bytes at once is not one to wait on
-        if !self.usable || !matches!(self.socket.send(commands), Ok(true)) {
+        if !self.usable || !matches!(self.socket.send(&commands.into(), replies), Ok(true)) {
             self.lose();
         }
     }
@@ -232,7 +232,7 @@ impl State {
     pub(super) fn lose(&mut self) {
         if self.usable {
             self.usable = false;
-            self.socket.shutdown();
+            self.socket.cut();
         }
         self.settle();
     }
@@ -283,7 +283,7 @@ impl State {
             return false;
         };
         let over = Instant::now() + way.time + GRACE;
-        self.begin(&commands, Some(behind), over);
+        self.begin(commands, Some(behind), over);
         true
     }
 
@@ -359,7 +359,7 @@ impl State {
                 let Ok(answer) = &**answer else { return Err(flush) };
                 let (step, commands) = way.record(standing, answer, behind.room, flush)?;
                 self.end = None;
-                self.send(&commands, UnderWay::Record(Box::new(step)), Instant::now() + GRACE);
+                self.send(commands, 1, UnderWay::Record(Box::new(step)), Instant::now() + GRACE);
                 Ok(None)
             }
             Some(End::TakenAlong(request, answer)) => {

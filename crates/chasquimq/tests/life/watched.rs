@@ -1,10 +1,10 @@
-//! Additions by a bare socket, as the binding makes them: what the socket does not answer is sent again over the connection.
+//! Additions by a connection that an event loop watches, as the binding makes them: what it does not answer is sent again over the engine's own.
 
 use std::{collections::VecDeque, time::Duration};
 
 use chasquimq::{
     add::{read_added, Call},
-    redis::direct::DirectSocket,
+    redis::wire::Watched,
     system_now_ms, AddBatch, JobOptions, NewJob, Queue,
 };
 
@@ -17,10 +17,10 @@ const BATCHES: usize = 400;
 const JOBS_A_BATCH: usize = 25;
 const AT_ONCE: usize = 10;
 
-/// Calls on a bare socket, and what they were answered.
+/// Calls on such a connection, and what they were answered.
 struct Adding<'a> {
     queue: &'a Queue,
-    socket: Option<DirectSocket>,
+    socket: Option<Watched>,
     waiting: VecDeque<Call>,
     // what was stored for the first of them, as far as that is answered
     stored: usize,
@@ -32,11 +32,12 @@ impl Adding<'_> {
     async fn add(&mut self, batch: AddBatch) {
         if self.socket.is_none() {
             // a connection that breaks while it is made is tried again with the next batch
-            self.socket = self.queue.open_direct().await.unwrap_or(None);
+            self.socket = self.queue.watch(|| {}).await.unwrap_or(None);
         }
         let call = self.queue.producer().begin(batch);
         let commands = self.queue.producer().commands(&call);
-        let sent = self.socket.as_mut().map(|socket| socket.send_all(&commands));
+        let replies = call.stashes() + 1;
+        let sent = self.socket.as_ref().map(|socket| socket.send(&commands, replies));
         self.waiting.push_back(call);
         if !matches!(sent, Some(Ok(_))) {
             self.send_again().await;
@@ -49,8 +50,8 @@ impl Adding<'_> {
             let mut replies = Vec::new();
             let mut alive = self
                 .socket
-                .as_mut()
-                .is_some_and(|socket| socket.flush().is_ok() && socket.receive(&mut replies).is_ok());
+                .as_ref()
+                .is_some_and(|socket| socket.receive(&mut replies).is_ok());
             for reply in replies {
                 if self.waiting.front().is_some_and(|call| self.stored < call.stashes()) {
                     self.stored += 1;

@@ -1,0 +1,142 @@
+//! Over a pair of sockets, of which the test is the server.
+
+use std::{
+    future::poll_fn,
+    io::{Read, Write},
+    os::unix::net::UnixStream,
+    task::Poll,
+};
+
+use super::*;
+use crate::redis::socket::Socket;
+
+fn open_pair() -> (Wire, UnixStream) {
+    let (near, far) = UnixStream::pair().expect("a pair");
+    near.set_nonblocking(true).expect("an option");
+    let transport = Transport::new(Socket::from(near), None);
+    (Wire::over(transport, "here 0 None".to_owned()), far)
+}
+
+fn text(bytes: usize) -> Vec<u8> {
+    format!("${bytes}\r\n{}\r\n", "x".repeat(bytes)).into_bytes()
+}
+
+#[tokio::test]
+async fn replies_are_received_whole_until_something_comes_that_is_none() {
+    let (wire, mut far) = open_pair();
+    let watched = wire.watched(|| {});
+    watched.send(&Commands::default(), 4).expect("an open connection");
+    let all = [b":7\r\n*2\r\n:1\r\n".as_slice(), &text(100_000), b"+OK\r\n:x\r\n"].concat();
+    let mut replies = Vec::new();
+    for piece in all.chunks(3000) {
+        far.write_all(piece).expect("room");
+        assert!(watched.receive(&mut replies).is_ok() || replies.len() == 3);
+    }
+    assert_eq!(replies.len(), 3);
+    let fault = wire.fault().expect("a fault").to_string();
+    assert!(fault.contains("not a number: :x"), "{fault}");
+    assert!(watched.send(&Commands::default(), 1).is_err());
+}
+
+#[tokio::test]
+async fn what_nobody_has_asked_for_ends_the_connection() {
+    let (wire, mut far) = open_pair();
+    far.write_all(b"+OK\r\n").expect("room");
+    wire.ended().await;
+    let error = wire.ask(b"PING\r\n".to_vec(), 1).await.expect_err("why");
+    assert!(error.to_string().contains("nobody has asked for"), "{error}");
+}
+
+fn long_commands(texts: &[Vec<u8>]) -> Commands<'_> {
+    let mut commands = Commands::default();
+    texts.iter().for_each(|text| commands.push_set("name", text, "9"));
+    commands
+}
+
+/// Reads so many bytes, and answers with numbers up to that.
+async fn answer(mut far: UnixStream, bytes: usize, numbers: u32) -> (Vec<u8>, UnixStream) {
+    let answering = tokio::task::spawn_blocking(move || {
+        let mut asked = vec![0; bytes];
+        far.read_exact(&mut asked).expect("all that was asked");
+        let answers: String = (0..numbers).map(|number| format!(":{number}\r\n")).collect();
+        far.write_all(answers.as_bytes()).expect("room");
+        (asked, far)
+    });
+    answering.await.expect("a server")
+}
+
+/// Begins to ask: what it asks is given by then.
+async fn begin(
+    wire: &Wire,
+    commands: Vec<u8>,
+    replies: usize,
+) -> impl Future<Output = RedisResult<Vec<Answer>>> + use<> {
+    let wire = wire.clone();
+    let mut asking = Box::pin(async move { wire.ask(commands, replies).await });
+    let first = poll_fn(|context| Poll::Ready(asking.as_mut().poll(context))).await;
+    assert!(first.is_pending());
+    asking
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_system_does_not_take_at_once_is_sent_later() {
+    let texts = [vec![b'a'; 3 << 20], Vec::new(), vec![b'b'; 5 << 20]];
+    let commands = long_commands(&texts);
+    let expected = [commands.pieces().collect::<Vec<_>>().concat().as_slice(), b"next"].concat();
+
+    let (wire, far) = open_pair();
+    let watched = wire.watched(|| {});
+    assert!(!watched.send(&commands, 3).expect("a part is sent"));
+    assert!(!watched
+        .send(&b"next".to_vec().into(), 1)
+        .expect("it waits for the rest"));
+    let (asked, _far) = answer(far, expected.len(), 4).await;
+    assert!(asked == expected);
+    let mut replies = Vec::new();
+    watched.receive(&mut replies).expect("an open connection");
+    assert_eq!(replies.len(), 4);
+
+    let (wire, far) = open_pair();
+    let first = begin(&wire, commands.pieces().collect::<Vec<_>>().concat(), 3).await;
+    let second = begin(&wire, b"next".to_vec(), 1).await;
+    let (asked, _far) = answer(far, expected.len(), 4).await;
+    assert!(asked == expected);
+    let (first, second) = tokio::join!(first, second);
+    assert_eq!((first.expect("answers").len(), second.expect("answers").len()), (3, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_engine_and_an_event_loop_are_answered_in_the_order_in_which_they_asked() {
+    let (wire, far) = open_pair();
+    let (wakes, woken) = std::sync::mpsc::channel();
+    let watched = wire.watched(move || wakes.send(()).expect("an event loop"));
+    let mut asked = Vec::new();
+    for _ in 0..50 {
+        watched.send(&b"?".to_vec().into(), 1).expect("an open connection");
+        asked.push(begin(&wire, b"?".to_vec(), 1).await);
+    }
+    let (_, _far) = answer(far, 100, 100).await;
+    for (place, asked) in asked.into_iter().enumerate() {
+        let answers = asked.await.expect("answers");
+        assert!(matches!(answers.as_slice(), [Ok(Value::Int(number))] if *number == 2 * place as i64 + 1));
+    }
+    woken.recv().expect("a call");
+    let mut replies = Vec::new();
+    watched.receive(&mut replies).expect("an open connection");
+    let numbers: Vec<_> = replies.into_iter().map(|reply| reply.expect("a number")).collect();
+    assert!(numbers.into_iter().eq((0..50).map(|place| Value::Int(2 * place))));
+}
+
+#[tokio::test]
+async fn an_event_loop_gets_no_answers_to_what_the_one_before_it_asked() {
+    let (wire, far) = open_pair();
+    let first = wire.watched(|| {});
+    first.send(&b"?".to_vec().into(), 1).expect("an open connection");
+    drop(first);
+    let second = wire.watched(|| {});
+    second.send(&b"?".to_vec().into(), 1).expect("an open connection");
+    let (_, _far) = answer(far, 2, 2).await;
+    let mut replies = Vec::new();
+    second.receive(&mut replies).expect("an open connection");
+    assert!(matches!(replies.as_slice(), [Ok(Value::Int(1))]), "{replies:?}");
+}
