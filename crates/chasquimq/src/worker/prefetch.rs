@@ -15,6 +15,9 @@ const WINDOW_MS: f64 = 5.0;
 const LONGEST_WAY_MS: f64 = 500.0;
 /// Jobs are counted over so much time at least in which there were some: outcomes that were held up by an answer come close upon each other.
 const SAMPLE_MS: f64 = 2.0;
+/// Jobs that take so much longer than others did are long: what is taken in advance would wait behind one. No surplus is taken until as many as at first
+/// were not.
+const LONG_MS: f64 = 10.0;
 /// Surplus at most, jobs.
 const MOST: f64 = 2048.0;
 
@@ -78,16 +81,21 @@ impl Prefetch {
         self.since = Instant::now();
     }
 
-    /// Jobs ended, the last of them `at` this time: the answer to a step may have come since, and the server be far away.
-    pub(super) fn ended(&mut self, jobs: u64, at: Instant) {
+    /// Jobs ended, the last of them `at` this time: the answer to a step may have come since, and the server be far away. The worker has so many slots.
+    pub(super) fn ended(&mut self, jobs: u64, at: Instant, slots: u32) {
         if jobs == 0 {
             return;
         }
-        self.busy += at.saturating_duration_since(self.since);
+        let took = at.saturating_duration_since(self.since);
+        self.busy += took;
         self.since = self.since.max(at);
         self.jobs += jobs;
         let is_first = self.seen == 0;
-        self.seen += jobs;
+        self.seen = match self.has_long(jobs.max(slots.into()), took) {
+            // those that are seen from now on are
+            true if !is_first => 1,
+            _ => self.seen + jobs,
+        };
         let busy_ms = self.busy.as_secs_f64() * 1000.0;
         if busy_ms < SAMPLE_MS && !is_first {
             return;
@@ -101,6 +109,12 @@ impl Prefetch {
         };
         self.jobs = 0;
         self.busy = Duration::ZERO;
+    }
+
+    /// Whether one of so many jobs, between which so much time has passed, is longer than those before: all slots may have begun together.
+    fn has_long(&self, jobs: u64, took: Duration) -> bool {
+        let expected_ms = jobs as f64 / self.per_ms.max(f64::MIN_POSITIVE);
+        took.as_secs_f64() * 1000.0 >= LONG_MS + expected_ms
     }
 
     /// Surplus was taken back: start again with none.
@@ -199,7 +213,7 @@ mod tests {
     fn a_new_worker_takes_nothing_in_advance() {
         let mut prefetch = Prefetch::default();
         assert_eq!(prefetch.ahead(0, 10), 0);
-        prefetch.ended(49, Instant::now());
+        prefetch.ended(49, Instant::now(), 10);
         assert_eq!(prefetch.ahead(4, 10), 0);
     }
 
@@ -277,12 +291,12 @@ mod tests {
         let mut prefetch = Prefetch::default();
         // a first job that was slow
         prefetch.since -= Duration::from_millis(1000);
-        prefetch.ended(60, Instant::now());
+        prefetch.ended(60, Instant::now(), 10);
         assert_eq!(prefetch.ahead(0, 10), 0);
         for _ in 0..100 {
             prefetch.delivered_to_idle();
             prefetch.since -= Duration::from_millis(1);
-            prefetch.ended(100, Instant::now());
+            prefetch.ended(100, Instant::now(), 10);
         }
         let surplus = prefetch.ahead(0, 10);
         assert!(surplus > 300, "{surplus}");
@@ -307,6 +321,41 @@ mod tests {
     }
 
     #[test]
+    fn one_long_handler_among_short_ones_earns_none_for_a_while() {
+        let begun = Instant::now();
+        let mut at = begun;
+        let mut ended = |prefetch: &mut Prefetch, jobs: u64, ms: u64, slots| {
+            at += Duration::from_millis(ms);
+            prefetch.ended(jobs, at, slots);
+        };
+        let mut prefetch = Prefetch {
+            since: begun,
+            ..Prefetch::default()
+        };
+        for _ in 0..60 {
+            ended(&mut prefetch, 1, 1, 1);
+        }
+        assert!(prefetch.ahead(0, 1) > 0);
+        ended(&mut prefetch, 1, 100, 1);
+        for _ in 0..SEEN_BEFORE_SURPLUS - 1 {
+            assert_eq!(prefetch.ahead(0, 1), 0);
+            ended(&mut prefetch, 1, 1, 1);
+        }
+        assert!(prefetch.ahead(0, 1) > 0);
+
+        // slots that begin together end together, and not all of them are told at once
+        let mut prefetch = Prefetch {
+            since: begun,
+            ..Prefetch::default()
+        };
+        for _ in 0..10 {
+            ended(&mut prefetch, 4, 20, 20);
+            ended(&mut prefetch, 16, 0, 20);
+        }
+        assert!(prefetch.ahead(0, 20) > 0);
+    }
+
+    #[test]
     fn long_handlers_earn_none() {
         let prefetch = Prefetch {
             seen: 100,
@@ -324,7 +373,7 @@ mod tests {
         for _ in 0..100 {
             // a hundred jobs end within 1 ms, while a step is under way for 10 ms
             prefetch.since = now;
-            prefetch.ended(100, now + Duration::from_millis(1));
+            prefetch.ended(100, now + Duration::from_millis(1), 10);
             now += Duration::from_millis(10);
         }
         let surplus = prefetch.ahead(0, 10);

@@ -143,7 +143,7 @@ impl ShortWay {
         };
         let defaults = Defaults::of(&self.options);
         let outcomes = finish::pack(vec![flush], system_now_ms(), &mut standing.in_flight, &defaults);
-        standing.prefetch.ended(outcomes.jobs, now);
+        standing.prefetch.ended(outcomes.jobs, now, self.options.concurrency);
         let room = standing.room(0, &self.options);
         let request = standing.ask(outcomes.now_ms, room, false);
         let packed = self.packed(standing, &request, &outcomes);

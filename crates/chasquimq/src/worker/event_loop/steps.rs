@@ -131,7 +131,8 @@ impl Loop {
     /// What the next step asks for, `coming` jobs being about to be held.
     fn ask(&mut self, outcomes: &Outcomes, coming: u32) -> StepRequest {
         self.look_again = false;
-        self.standing.prefetch.ended(outcomes.jobs, self.ended_at);
+        let slots = self.options.concurrency;
+        self.standing.prefetch.ended(outcomes.jobs, self.ended_at, slots);
         // a job that follows on a slot is active after the one before it is told to have ended
         let room = if outcomes.is_part {
             Room::NONE
