@@ -8,6 +8,7 @@ import type { Period } from './calibrate.js';
 import { Interrupted, UsageError } from './ending.js';
 import type { Sample } from './measure.js';
 import { bestBase } from './opponent.js';
+import type { Regime } from './regimes.js';
 import type { Scenario } from './scenarios/scenario.js';
 import type { Server } from './server.js';
 import { Stage } from './stage.js';
@@ -61,7 +62,10 @@ export interface Bench {
   readonly libraries: BothSides<JobLibrary>;
   /** Other ways to run the base: the best of them is the base of a scenario. */
   readonly variants?: readonly JobLibrary[];
+  /** That of the scenario under way. */
   readonly server: Server;
+  /** Starts that of a regime when it is wanted. */
+  readonly serverOf: (regime?: Regime) => Promise<Server>;
   readonly mode: Mode;
   /** Part of every queue name of this bench, and of no other key. */
   readonly mark: string;

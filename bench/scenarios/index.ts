@@ -17,6 +17,7 @@ import { pacedScenarios } from './paced.js';
 import { persistenceScenarios } from './persistence.js';
 import { priorityScenario } from './priority.js';
 import { processScenarios } from './processes.js';
+import { regimeScenarios } from './regimes.js';
 import { retryScenario } from './retry.js';
 import type { Scenario } from './scenario.js';
 import { schedulerScenarios } from './schedulers.js';
@@ -51,6 +52,7 @@ export const scenarios: readonly Scenario[] = [
   ...mixedScenarios,
   ...listenerScenarios,
   ...contendedScenarios,
+  ...regimeScenarios,
   // it has garbage collected, by which those after it would lose what V8 has compiled
   idleScenario,
 ];

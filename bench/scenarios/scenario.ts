@@ -1,5 +1,6 @@
 import type { BulkEntry, JobData, JobSettings, QueueLike } from '../adapters/library.js';
 import type { Metric, Sample } from '../measure.js';
+import type { Regime } from '../regimes.js';
 import type { Stage } from '../stage.js';
 
 /** One workload, written once against the API that both libraries share. */
@@ -12,6 +13,10 @@ export interface Scenario {
   readonly size: Size;
   /** A quick run and the gate leave it out, unless it is named. */
   readonly isLong?: boolean;
+  /** The gate has it all the same. */
+  readonly isGated?: boolean;
+  /** How the server is reached: plainly unless told. */
+  readonly regime?: Regime;
   /** BullMQ is run as it comes: the other ways to run it make no difference to what is measured. */
   readonly isOfPlainBase?: boolean;
   /** Seconds that a short run of it waits, for handlers and for processes that start: a quick run in which it is named plans with them. */
