@@ -84,7 +84,7 @@ const CALIBRATION_WEIGHT = 1;
  * @param seconds are left for it: it makes do with the pairs that end in them, at least one
  */
 export async function runScenario(whole: Bench, scenario: Scenario, seconds: number): Promise<Result> {
-  const { rounds } = whole.mode;
+  const rounds = Math.min(whole.mode.rounds, scenario.mostPairs ?? Infinity);
   const begin = performance.now();
   let bench = whole;
   const pairs: Pair[] = [];
@@ -162,7 +162,8 @@ export async function runOnce(
 ): Promise<Sample> {
   const { server, libraries, mode } = bench;
   const queueName = `${bench.mark}-${(runsSoFar += 1)}`;
-  const settings = { library: libraries[side], server, queueName, seed, timeLimitMs: mode.timeLimitMs };
+  const timeLimitMs = Math.max(mode.timeLimitMs, scenario.timeLimitMs ?? 0);
+  const settings = { library: libraries[side], server, queueName, seed, timeLimitMs };
   const stage = new Stage(settings);
   const stray = (reason: unknown) => stage.fail(reason);
   process.on('unhandledRejection', stray);

@@ -142,6 +142,11 @@ export class Server {
     return Math.round(total(seconds) * 1e6);
   }
 
+  /** Connections of clients, those of this object among them. */
+  async connections(): Promise<number> {
+    return total((await this.infos('clients')).map((info) => Number(info.get('connected_clients'))));
+  }
+
   /**
    * Bytes that the data takes, with the tables of keys, once they have stopped moving: hash tables being resized take a
    * moment. Not `used_memory`: newer servers count the memory of the Lua interpreter in it, where garbage of

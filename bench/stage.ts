@@ -18,6 +18,7 @@ import type {
   QueueLike,
   WorkerLike,
 } from './adapters/library.js';
+import { Crowd } from './crowd.js';
 import { Stopwatch } from './measure.js';
 import { Proxy } from './proxy/proxy.js';
 import { Tally } from './scenarios/tally.js';
@@ -59,6 +60,7 @@ export class Stage {
   private workers: WorkerLike[] = [];
   private listeners: QueueEventsLike[] = [];
   private processes: WorkerProcess[] = [];
+  private crowd: Crowd | undefined;
   /** Of connections that were made for this run. */
   private clients: Cluster[] = [];
 
@@ -171,6 +173,17 @@ export class Stage {
     return opened;
   }
 
+  /** So many queues with a running worker each, and a QueueEvents, in a process of its own. */
+  async openCrowd(queues: number, shared: boolean): Promise<Crowd> {
+    const { library, queueName } = this.settings;
+    const names = Array.from({ length: queues }, (_, i) => `${queueName}-${i}`);
+    const settings = { address: library.address, connection: this.connection, names, shared };
+    const crowd = new Crowd(settings, (cause) => this.fail(cause));
+    this.crowd = crowd;
+    await crowd.ready;
+    return crowd;
+  }
+
   /** Starts a worker; the promise of `run` ends with the worker, so nobody waits for it. */
   run(worker: WorkerLike): void {
     worker.run().catch((error: unknown) => this.fail(error));
@@ -192,6 +205,7 @@ export class Stage {
     this.producers = [];
     this.queues = [];
     for (const process of this.processes.splice(0)) process.kill();
+    await this.crowd?.kill();
     for (const worker of workers) await this.closeInTime(worker.close(force), 'worker.close()');
     for (const events of this.listeners.splice(0)) await this.closeInTime(events.close(), 'queueEvents.close()');
     for (const producer of producers) await this.closeInTime(producer.close(), 'flowProducer.close()');

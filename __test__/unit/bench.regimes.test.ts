@@ -106,6 +106,18 @@ describe('the servers of a bench', () => {
     }
   });
 
+  it('count what a process of queues and workers holds, whichever server it is on', async () => {
+    const scenario = named('cluster-crowd-21');
+    const few = { ...scenario, run: named('crowd-1').run };
+    const bench = await benchOf('cluster');
+    for (const side of ['base', 'challenger'] as const) {
+      const { values } = await runOnce(bench, few, side, 100, 1);
+      expect(values.connections).toBeGreaterThanOrEqual(1);
+      expect(values.processMegabytes).toBeGreaterThan(20);
+      expect(values.idleCommandsMinute).toBeGreaterThanOrEqual(0);
+    }
+  });
+
   it('add up what the masters of a Cluster do and hold', async () => {
     const server = await servers.of('cluster');
     const client = new Cluster(server.connection.nodes ?? []);

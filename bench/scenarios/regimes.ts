@@ -6,6 +6,7 @@ import { ownRegimes } from '../regimes.js';
 import type { OwnRegime } from '../regimes.js';
 import { addScenarios } from './add.js';
 import { bandwidthScenarios } from './bandwidth.js';
+import { crowdScenarios } from './crowd.js';
 import { latencyScenario } from './latency.js';
 import { mixedScenarios } from './mixed/index.js';
 import { openLoopScenarios } from './open-loop.js';
@@ -23,6 +24,7 @@ const plain = [
   ...bandwidthScenarios,
   ...openLoopScenarios,
   ...mixedScenarios,
+  ...crowdScenarios,
 ];
 
 const EVERYWHERE = [
@@ -35,6 +37,7 @@ const EVERYWHERE = [
   'worker-100-remove',
   'bandwidth-10kib',
   'open-loop-50',
+  'crowd-21',
 ];
 /** Several worker processes: the way to the server makes the difference there, not how many masters there are. */
 const MIXED = ['mixed-pair-1', 'mixed-steady-100ms-1', 'mixed-burst-1'];

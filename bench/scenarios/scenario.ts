@@ -21,6 +21,10 @@ export interface Scenario {
   readonly isOfPlainBase?: boolean;
   /** Seconds that a short run of it waits, for handlers and for processes that start: a quick run in which it is named plans with them. */
   readonly waits?: number;
+  /** What is counted is the same each time, or takes minutes: so many pairs are enough. */
+  readonly mostPairs?: number;
+  /** It takes longer than other scenarios may. */
+  readonly timeLimitMs?: number;
   /** It changes settings of the server, which the bench may do to one that was started for it only. */
   readonly needsOwnServer?: boolean;
   /** Opens what it needs on the stage, does `jobs` jobs, proves by the counts in Redis that they were done. */
