@@ -218,6 +218,9 @@ function groupOf(metric: Metric): MetricGroup {
   return group;
 }
 
+/** What a column of a metric's figures is called. */
+export const titleOf = (metric: Metric): string => `${groupOf(metric).heading}${suffixes[metric] ?? ''}`;
+
 /** What a row's figures are, in so far as its title does not say it. */
 function unitOf({ title, metric }: Row): string {
   const { heading } = groupOf(metric);
