@@ -12,6 +12,7 @@ export type Metric =
   | 'idleRedisMillis'
   | 'idleCommands'
   | 'idleCommandsMinute'
+  | 'idleRequestsMinute'
   | 'connections'
   | 'processMegabytes'
   | 'nodeCpuMicros'

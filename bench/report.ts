@@ -80,6 +80,7 @@ export const metricGroups: readonly MetricGroup[] = [
   { heading: 'Start to recorded, ms', format: significant(3), metrics: ['recordedP50Ms', 'recordedP99Ms'] },
   { heading: 'CPU a second while idle, ms', format: significant(3), metrics: ['idleNodeMillis', 'idleRedisMillis'] },
   { heading: 'Commands a second while idle', format: significant(3), metrics: ['idleCommands'] },
+  { heading: 'Requests a minute while idle', format: significant(3), metrics: ['idleRequestsMinute'] },
   { heading: 'Commands a minute while idle', format: significant(3), metrics: ['idleCommandsMinute'] },
   { heading: 'Connections of a process', format: significant(4), metrics: ['connections'] },
   { heading: 'Memory of a process, MB', format: significant(3), metrics: ['processMegabytes'] },

@@ -114,6 +114,7 @@ describe('the servers of a bench', () => {
       const { values } = await runOnce(bench, few, side, 100, 1);
       expect(values.connections).toBeGreaterThanOrEqual(1);
       expect(values.processMegabytes).toBeGreaterThan(20);
+      expect(values.idleRequestsMinute).toBeGreaterThanOrEqual(0);
       expect(values.idleCommandsMinute).toBeGreaterThanOrEqual(0);
     }
   });

@@ -1,8 +1,9 @@
 /**
  * What a process costs by what it holds: so many queues, each with a worker, and one QueueEvents. Each object gets the connection options, or all of them share a client of
  * ioredis. They are opened in a process of its own, each queue adds a job, and its worker runs it. When all have come to rest, the connections that the server has more than before are counted, and the
- * memory of the process is read after a collection of garbage. Then, for a minute in a whole run and for ten seconds in a quick one, what reaches the server is counted:
- * commands, those within scripts too, are told by the minute. The last table of a report has the length of that time.
+ * memory of the process is read after a collection of garbage. Then, for a minute in a whole run and for ten seconds in a quick one, what reaches the server is counted, and told
+ * by the minute: requests, which are reads from connections, and commands, those within scripts too. What sentinels send is measured before, and left out. The last table of a
+ * report has the length of that time.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Metric, Sample } from '../measure.js';
@@ -13,6 +14,7 @@ import type { Scenario } from './scenario.js';
 const METRICS: readonly Metric[] = [
   'connections',
   'processMegabytes',
+  'idleRequestsMinute',
   'idleCommandsMinute',
   'idleRedisMillis',
   'idleNodeMillis',
@@ -20,6 +22,9 @@ const METRICS: readonly Metric[] = [
 /** What is sent once at the start is over by then. */
 const REST_MS = 3_000;
 const POLL_MS = 100;
+/** How long is looked at what sentinels send, who do it evenly. */
+const OTHERS_MS = 10_000;
+const NOBODY = { requests: 0, commands: 0 };
 /** Thousands of connections are opened, by one process. */
 const TIME_LIMIT_MS = 300_000;
 
@@ -42,29 +47,49 @@ function crowdScenario(queues: number, isShared: boolean): Scenario {
 
 async function run(stage: Stage, ms: number, queues: number, isShared: boolean): Promise<Sample> {
   const { server } = stage;
+  const others = server.connection.sentinels ? await trafficIn(server, OTHERS_MS) : NOBODY;
   const before = await settledConnections(server);
   const crowd = await stage.openCrowd(queues, isShared);
   await sleep(REST_MS);
   const connections = (await server.connections()) - before;
   const { megabytes } = await crowd.account('collect');
-  const read = async () => {
-    const { cpuMicros } = await crowd.account();
-    return { node: cpuMicros, redis: await server.cpuMicros(), ...(await server.work()), at: performance.now() };
-  };
-  const from = await read();
-  await sleep(ms);
-  const to = await read();
-  const seconds = (to.at - from.at) / 1e3;
+  const cpu = async () => ({ node: (await crowd.account()).cpuMicros, redis: await server.cpuMicros() });
+  const from = await cpu();
+  const traffic = await trafficIn(server, ms);
+  const to = await cpu();
+  const { seconds } = traffic;
   return {
     jobs: ms,
     seconds,
     values: {
       connections,
       processMegabytes: megabytes,
-      idleCommandsMinute: ((to.commands - from.commands) / seconds) * 60,
+      idleRequestsMinute: Math.max(traffic.requests - others.requests, 0),
+      idleCommandsMinute: Math.max(traffic.commands - others.commands, 0),
       idleRedisMillis: (to.redis - from.redis) / 1e3 / seconds,
       idleNodeMillis: (to.node - from.node) / 1e3 / seconds,
     },
+  };
+}
+
+interface PerMinute {
+  readonly requests: number;
+  readonly commands: number;
+}
+
+/** What reaches a server while so much time goes by, but for what is asked here. */
+async function trafficIn(server: Server, ms: number): Promise<PerMinute & { readonly seconds: number }> {
+  const begin = performance.now();
+  const before = await server.work();
+  await sleep(ms);
+  const after = await server.work();
+  const seconds = (performance.now() - begin) / 1e3;
+  // of the readings, the end of the first and the beginning of the second
+  const own = 2 * server.masters;
+  return {
+    seconds,
+    requests: ((after.reads - before.reads - own) / seconds) * 60,
+    commands: ((after.commands - before.commands) / seconds) * 60,
   };
 }
 
