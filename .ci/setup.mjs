@@ -26,6 +26,9 @@ export async function setupClients() {
   if (!existsSync(link)) symlinkSync(join(CLIENTS, 'packages', 'node_modules'), link, 'junction');
 }
 
+/** The other queues that `npm run bench -- --peers` measures. */
+export const setupPeers = () => installPackages(join(root, 'bench', 'peers', 'packages'));
+
 async function installPackages(folder) {
   if (packagesAreInstalled(folder)) return;
   const where = relative(root, folder);

@@ -56,7 +56,7 @@ export const JS = {
   },
   docs: { at: PAGES, when: ['docs/', 'examples/', 'README.md', 'src/index.ts', 'package.json', ...LOCKS] },
   release: { at: RELEASE, shared: true, when: ['.ci/', '.github/workflows/', 'npm/', 'package.json', 'CHANGELOG.md'] },
-  bench: { at: BENCH, shared: true, when: ['bench/', 'benchmarks/'] },
+  bench: { at: BENCH, shared: true, when: ['bench/', 'benchmarks/', '__test__/support/'] },
 };
 
 /** The other checks. */

@@ -15,11 +15,13 @@ export interface Arguments {
 }
 
 const usage = `usage: npm run bench [-- --quick] [--only NAME,...] [--rounds N] [--self] [--even-if-busy]
+       npm run bench -- --peers [--rounds N]
 
 Measures ChasquiMQ against BullMQ on the Redis server that REDIS_URL names, and writes a report under benchmarks/.
 
   --quick          as much as this machine does in about two minutes, the most wanted first. It shows ratios and judges nothing
-  --only           only these scenarios, of which a name that ends in "*" names several, as mixed-* does: ${scenarios.map(({ name }) => name).join(', ')}
+  --only           only these scenarios, of which a name that ends in "*" names several, as mixed-* and tls-* do: ${scenarios.map(({ name }) => name).join(', ')}
+  --peers          other queues on Redis beside both, each in its own figures
   --rounds         pairs of runs of each scenario
   --self           BullMQ against itself, which shows the noise of this machine
   --even-if-busy   a whole run begins above a load of ${LOAD_FLOOR} a core, too. Its report is named so, and no figures are drawn from it

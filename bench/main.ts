@@ -25,6 +25,7 @@ import { describeMachine, describeSource, loadAverage } from './machine.js';
 import { fullMode, quickMode } from './pairs.js';
 import { formatRatio, isJudged, notJudged, rowsOf, withoutRatio } from './report.js';
 import type { Circumstances, Row } from './report.js';
+import { Servers } from './regimes.js';
 import { runAll } from './run.js';
 import { tablesForScreen, Progress } from './screen.js';
 import { parseConnection, Server } from './server.js';
@@ -58,6 +59,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const base = await loadBullmq();
   const libraries = { base, challenger: asked.self ? await loadBullmq('bullmq again') : await loadOurs() };
   const server = await Server.connect(parseConnection(url));
+  const servers = new Servers(server);
   const mark = `chasqui-bench-${randomBytes(4).toString('hex')}`;
 
   const startedAt = new Date();
@@ -69,6 +71,7 @@ async function main(argv: readonly string[]): Promise<number> {
       // a quick run has no time to choose
       variants: asked.self || asked.quick ? [] : [await loadTunedBullmq()],
       server,
+      serverOf: (regime) => servers.of(regime),
       mark,
       mode: { ...mode, rounds },
       observer: new Progress(asked.scenarios.length),
@@ -78,6 +81,7 @@ async function main(argv: readonly string[]): Promise<number> {
     asked.scenarios,
   );
   const results = await server.guard(running);
+  await servers.of('plain');
   const long = asked.isNamed ? [] : scenariosOf(false).filter((each) => !asked.scenarios.includes(each));
   const leftOut = asked.scenarios.filter((each) => results.every(({ scenario }) => scenario !== each));
   const loadAtEnd = loadAverage();
@@ -115,7 +119,7 @@ async function main(argv: readonly string[]): Promise<number> {
     const data = readChartData();
     for (const path of [...(await drawCharts(data)), ...(await writeTables(data))]) console.log(path);
   }
-  server.close();
+  await servers.close();
   for (const complaint of complaints) console.log(complaint);
   return hasFaults || complaints.length > 0 ? 1 : 0;
 }

@@ -8,6 +8,7 @@ import type { Period } from './calibrate.js';
 import { Interrupted, UsageError } from './ending.js';
 import type { Sample } from './measure.js';
 import { bestBase } from './opponent.js';
+import type { Regime } from './regimes.js';
 import type { Scenario } from './scenarios/scenario.js';
 import type { Server } from './server.js';
 import { Stage } from './stage.js';
@@ -61,7 +62,10 @@ export interface Bench {
   readonly libraries: BothSides<JobLibrary>;
   /** Other ways to run the base: the best of them is the base of a scenario. */
   readonly variants?: readonly JobLibrary[];
+  /** That of the scenario under way. */
   readonly server: Server;
+  /** Starts that of a regime when it is wanted. */
+  readonly serverOf: (regime?: Regime) => Promise<Server>;
   readonly mode: Mode;
   /** Part of every queue name of this bench, and of no other key. */
   readonly mark: string;
@@ -80,7 +84,7 @@ const CALIBRATION_WEIGHT = 1;
  * @param seconds are left for it: it makes do with the pairs that end in them, at least one
  */
 export async function runScenario(whole: Bench, scenario: Scenario, seconds: number): Promise<Result> {
-  const { rounds } = whole.mode;
+  const rounds = Math.min(whole.mode.rounds, scenario.mostPairs ?? Infinity);
   const begin = performance.now();
   let bench = whole;
   const pairs: Pair[] = [];
@@ -158,7 +162,8 @@ export async function runOnce(
 ): Promise<Sample> {
   const { server, libraries, mode } = bench;
   const queueName = `${bench.mark}-${(runsSoFar += 1)}`;
-  const settings = { library: libraries[side], server, queueName, seed, timeLimitMs: mode.timeLimitMs };
+  const timeLimitMs = Math.max(mode.timeLimitMs, scenario.timeLimitMs ?? 0);
+  const settings = { library: libraries[side], server, queueName, seed, timeLimitMs };
   const stage = new Stage(settings);
   const stray = (reason: unknown) => stage.fail(reason);
   process.on('unhandledRejection', stray);

@@ -80,6 +80,10 @@ export const metricGroups: readonly MetricGroup[] = [
   { heading: 'Start to recorded, ms', format: significant(3), metrics: ['recordedP50Ms', 'recordedP99Ms'] },
   { heading: 'CPU a second while idle, ms', format: significant(3), metrics: ['idleNodeMillis', 'idleRedisMillis'] },
   { heading: 'Commands a second while idle', format: significant(3), metrics: ['idleCommands'] },
+  { heading: 'Requests a minute while idle', format: significant(3), metrics: ['idleRequestsMinute'] },
+  { heading: 'Commands a minute while idle', format: significant(3), metrics: ['idleCommandsMinute'] },
+  { heading: 'Connections of a process', format: significant(4), metrics: ['connections'] },
+  { heading: 'Memory of a process, MB', format: significant(3), metrics: ['processMegabytes'] },
   { heading: 'Round trips a job', format: significant(3), metrics: ['roundTrips'] },
   { heading: 'Redis commands a job', format: significant(3), metrics: ['redisCommands'] },
   { heading: 'Redis memory a job, bytes', format: significant(3), metrics: ['bytesPerJob'] },
@@ -214,6 +218,9 @@ function groupOf(metric: Metric): MetricGroup {
   if (!group) throw new Error(`${metric} has no table`);
   return group;
 }
+
+/** What a column of a metric's figures is called. */
+export const titleOf = (metric: Metric): string => `${groupOf(metric).heading}${suffixes[metric] ?? ''}`;
 
 /** What a row's figures are, in so far as its title does not say it. */
 function unitOf({ title, metric }: Row): string {

@@ -1,5 +1,6 @@
 /** Runs scenarios one after the other: all of them, or what ends in time. */
 import { calibrate } from './calibrate.js';
+import { Interrupted, messageOf } from './ending.js';
 import { runOnce, runScenario } from './pairs.js';
 import type { Bench, Result, Side } from './pairs.js';
 import { fitting, planOf, wordsOf } from './plan.js';
@@ -35,10 +36,20 @@ export async function runAll(bench: Bench, asked: readonly Scenario[]): Promise<
     waiting = waiting.filter((other) => other !== part);
     const { scenario } = part;
     const isRun = bench.ownsServer || !scenario.needsOwnServer;
-    const result = isRun ? await runScenario(planned, scenario, left()) : leftAlone(scenario);
+    const result = isRun ? await runInRegime(planned, scenario, left()) : leftAlone(scenario);
     results.push(result);
     observer.done(result);
   }
+}
+
+/** A server that does not start is a fault of neither side. */
+async function runInRegime(bench: Bench, scenario: Scenario, seconds: number): Promise<Result> {
+  const started = await Promise.race([bench.serverOf(scenario.regime), bench.interrupted]).catch((error: unknown) => {
+    if (error instanceof Interrupted) throw error;
+    return `there is no server for it: ${messageOf(error)}`;
+  });
+  if (typeof started === 'string') return { scenario, pairs: [], faults: [{ side: undefined, message: started }] };
+  return runScenario({ ...bench, server: started }, scenario, seconds);
 }
 
 /** Not a fault: it says itself why there are no figures. */

@@ -98,6 +98,11 @@ export function tablesForScreen(about: Circumstances, results: readonly Result[]
     .join('\n\n');
 }
 
+/** Columns below each other, the headings first. */
+export function alignedTable(table: readonly string[][]): string {
+  return alignedLines(table, columnWidths(table)).join('\n');
+}
+
 type Block = readonly string[];
 
 function allOf(about: Circumstances, results: readonly Result[], rows: readonly Row[]): Block[] {

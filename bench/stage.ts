@@ -3,6 +3,9 @@
  * watches over them: an `error` event, a job that fails unasked, or a run that does not end makes the run fail.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Cluster } from 'ioredis';
+import { connectionTo } from './adapters/connection.mjs';
+import type { Connection } from './adapters/connection.mjs';
 import { jobStates } from './adapters/library.js';
 import type {
   FlowProducerLike,
@@ -15,6 +18,7 @@ import type {
   QueueLike,
   WorkerLike,
 } from './adapters/library.js';
+import { Crowd } from './crowd.js';
 import { Stopwatch } from './measure.js';
 import { Proxy } from './proxy/proxy.js';
 import { Tally } from './scenarios/tally.js';
@@ -56,6 +60,9 @@ export class Stage {
   private workers: WorkerLike[] = [];
   private listeners: QueueEventsLike[] = [];
   private processes: WorkerProcess[] = [];
+  private crowd: Crowd | undefined;
+  /** Of connections that were made for this run. */
+  private clients: Cluster[] = [];
 
   constructor(private readonly settings: StageSettings) {
     this.seed = settings.seed;
@@ -73,6 +80,11 @@ export class Stage {
 
   get queueName(): string {
     return this.settings.queueName;
+  }
+
+  /** What is measured on: another one, when it is reached in another way. */
+  get server(): Server {
+    return this.settings.server;
   }
 
   /** One whose faults are the run's. */
@@ -106,7 +118,7 @@ export class Stage {
 
   async openQueue(defaultJobOptions: JobSettings = {}): Promise<QueueLike> {
     const { library, queueName } = this.settings;
-    const queue = new library.Queue(queueName, { connection: this.connection, defaultJobOptions });
+    const queue = new library.Queue(queueName, { ...this.place(library.shared), defaultJobOptions });
     queue.on('error', (error) => this.fail(error));
     this.queues.push(queue);
     await queue.waitUntilReady();
@@ -115,7 +127,7 @@ export class Stage {
 
   async openFlowProducer(): Promise<FlowProducerLike> {
     const { library } = this.settings;
-    const producer = new library.FlowProducer({ connection: this.connection });
+    const producer = new library.FlowProducer(this.place());
     producer.on('error', (error) => this.fail(error));
     this.producers.push(producer);
     await producer.waitUntilReady();
@@ -125,11 +137,8 @@ export class Stage {
   /** A worker that is connected and does not run yet. Every worker has the same three listeners on both sides. */
   async openWorker({ processor, concurrency, onCompleted, onFailed }: Crew): Promise<WorkerLike> {
     const { library, queueName } = this.settings;
-    const worker = new library.Worker(queueName, processor, {
-      connection: this.connection,
-      concurrency,
-      autorun: false,
-    });
+    const settings = { ...this.place(library.shared), concurrency, autorun: false };
+    const worker = new library.Worker(queueName, processor, settings);
     worker.on('error', (error) => this.fail(error));
     worker.on('failed', onFailed ?? ((_, error) => this.fail(error)));
     worker.on('completed', onCompleted);
@@ -141,7 +150,7 @@ export class Stage {
   /** One that hears of what happens from now on. */
   async openQueueEvents(): Promise<QueueEventsLike> {
     const { library, queueName } = this.settings;
-    const events = new library.QueueEvents(queueName, { connection: this.connection });
+    const events = new library.QueueEvents(queueName, this.place());
     events.on('error', (error) => this.fail(error));
     this.listeners.push(events);
     await events.waitUntilReady();
@@ -157,11 +166,22 @@ export class Stage {
     const { library, queueName } = this.settings;
     const { address, inConnection } = library;
     const connection = { ...this.connection, ...inConnection };
-    const settings = { address, queueName, connection, concurrency, ...more };
+    const settings = { address, queueName, connection, ...this.prefix, concurrency, ...more };
     const opened = Array.from({ length: count }, () => new WorkerProcess(settings, (cause) => this.fail(cause)));
     this.processes.push(...opened);
     await Promise.all(opened.map(({ ready }) => ready));
     return opened;
+  }
+
+  /** So many queues with a running worker each, and a QueueEvents, in a process of its own. */
+  async openCrowd(queues: number, shared: boolean): Promise<Crowd> {
+    const { library, queueName } = this.settings;
+    const names = Array.from({ length: queues }, (_, i) => `${queueName}-${i}`);
+    const settings = { address: library.address, connection: this.connection, names, shared };
+    const crowd = new Crowd(settings, (cause) => this.fail(cause));
+    this.crowd = crowd;
+    await crowd.ready;
+    return crowd;
   }
 
   /** Starts a worker; the promise of `run` ends with the worker, so nobody waits for it. */
@@ -185,11 +205,29 @@ export class Stage {
     this.producers = [];
     this.queues = [];
     for (const process of this.processes.splice(0)) process.kill();
+    await this.crowd?.kill();
     for (const worker of workers) await this.closeInTime(worker.close(force), 'worker.close()');
     for (const events of this.listeners.splice(0)) await this.closeInTime(events.close(), 'queueEvents.close()');
     for (const producer of producers) await this.closeInTime(producer.close(), 'flowProducer.close()');
     for (const queue of queues) await this.closeInTime(queue.close(), 'queue.close()');
+    for (const client of this.clients.splice(0)) client.disconnect();
     await this.proxy?.close();
+  }
+
+  /** Where the queue is, for whatever opens it: both libraries get the same. */
+  private place(connect: (settings: ConnectionSettings) => Connection = (settings) => this.ownClient(settings)) {
+    return { connection: connect(this.connection), ...this.prefix };
+  }
+
+  private ownClient(settings: ConnectionSettings): Connection {
+    const connection = connectionTo(settings);
+    if (connection instanceof Cluster) this.clients.push(connection);
+    return connection;
+  }
+
+  /** In a Cluster, the keys of a queue have to lie in one slot. */
+  private get prefix(): { readonly prefix?: string } {
+    return this.connection.nodes ? { prefix: `{${this.queueName}}` } : {};
   }
 
   /** To be called last: no fault is reported from here on. */

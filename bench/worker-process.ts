@@ -11,6 +11,7 @@ export interface WorkerProcessSettings {
   readonly address: string;
   readonly queueName: string;
   readonly connection: ConnectionSettings;
+  readonly prefix?: string;
   readonly concurrency: number;
   /** Each completed job is told of. */
   readonly tells?: boolean;

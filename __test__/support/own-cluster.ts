@@ -23,21 +23,25 @@ interface Node {
   readonly id: string;
 }
 
-/** Three masters with a replica each, on loopback. */
+/** Three masters, each with as many replicas, on loopback. */
 export class OwnCluster {
   readonly #nodes: Node[];
   readonly #nodeTimeout: number;
+  readonly #replicas: number;
   /** When each was elected last. */
   readonly #elected = new Map<Node, number>();
 
-  private constructor(nodes: Node[], nodeTimeout: number) {
+  private constructor(nodes: Node[], nodeTimeout: number, replicas: number) {
     this.#nodes = nodes;
     this.#nodeTimeout = nodeTimeout;
+    this.#replicas = replicas;
   }
 
-  static async start(nodeTimeout = NODE_TIMEOUT): Promise<OwnCluster> {
-    const nodes = await Promise.all(Array.from({ length: 2 * MASTERS }, () => startNode(nodeTimeout)));
-    const cluster = new OwnCluster(nodes, nodeTimeout);
+  /** @param replicas of each master; a test that has one replaced needs one */
+  static async start(nodeTimeout = NODE_TIMEOUT, replicas = 1): Promise<OwnCluster> {
+    const count = MASTERS * (1 + replicas);
+    const nodes = await Promise.all(Array.from({ length: count }, () => startNode(nodeTimeout)));
+    const cluster = new OwnCluster(nodes, nodeTimeout, replicas);
     await cluster.#meet();
     return cluster;
   }
@@ -45,6 +49,11 @@ export class OwnCluster {
   /** Where its nodes are, as `new Cluster()` takes it. */
   get startupNodes(): { host: string; port: number }[] {
     return this.#nodes.map(({ server }) => server.connection);
+  }
+
+  /** Where those are that have been masters from the start. */
+  get firstMasters(): { host: string; port: number }[] {
+    return this.startupNodes.slice(0, MASTERS);
   }
 
   /** A client, which the caller disconnects. */
@@ -77,7 +86,7 @@ export class OwnCluster {
     const all = this.#nodes.map(({ id }) => id);
     await this.#agreed(async (client) => all.every((id) => new Set(ids(client)).has(id)));
     for (const [i, { client }] of this.#nodes.slice(MASTERS).entries()) {
-      await client.call('CLUSTER', 'REPLICATE', masters[i].id);
+      await client.call('CLUSTER', 'REPLICATE', masters[i % MASTERS].id);
     }
     await this.inSync();
   }
@@ -106,13 +115,13 @@ export class OwnCluster {
     return this.#nodes.filter(({ server }) => server.isRunning);
   }
 
-  /** Waits until every master is known to serve, with a replica that has what it has. */
+  /** Waits until every master is known to serve, and its replicas have what it has. */
   async inSync(): Promise<void> {
     await this.#agreed(async (_, client) => {
       const info = String(await client.call('CLUSTER', 'INFO'));
       const ranges = (await client.call('CLUSTER', 'SLOTS')) as unknown[][];
-      // first, last, master, replica
-      return info.includes('cluster_state:ok') && ranges.every((range) => range.length === 4);
+      // first, last, master, replicas
+      return info.includes('cluster_state:ok') && ranges.every((range) => range.length === 3 + this.#replicas);
     });
     for (const { client } of this.#up) {
       const isInSync = async () => {

@@ -1,4 +1,4 @@
-/** Before the tests of a project that is called after a topology: its servers, which all of those tests share. */
+/** Servers that are more than one. Before the tests of a project that is called after such a topology they are started, and all of its tests share them. */
 import type { TestProject } from 'vitest/node';
 import type { RedisOptions } from '../../src/index.js';
 import { OwnCluster } from './own-cluster.js';
@@ -13,16 +13,18 @@ declare module 'vitest' {
 /** Milliseconds after which a master that does not answer is replaced: longer than any of these tests keeps one busy. */
 const DOWN_AFTER_MS = 60_000;
 
-const start = {
+export const start = {
   async sentinel() {
     const own = await OwnSentinels.start(DOWN_AFTER_MS);
-    return { connection: own.connection, close: () => own.close() };
+    const [master] = own.servers;
+    return { connection: own.connection, masters: [master.connection], close: () => own.close() };
   },
-  async cluster() {
-    const own = await OwnCluster.start();
+  /** @param replicas of each master */
+  async cluster(replicas = 1) {
+    const own = await OwnCluster.start(undefined, replicas);
     // the shorter this time, the sooner they agree at first
     for (const node of own.admins) await node.config('SET', 'cluster-node-timeout', DOWN_AFTER_MS);
-    return { connection: { nodes: own.startupNodes }, close: () => own.close() };
+    return { connection: { nodes: own.startupNodes }, masters: own.firstMasters, close: () => own.close() };
   },
 };
 

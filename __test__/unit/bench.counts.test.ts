@@ -1,4 +1,5 @@
 // The counts of the bench: commands are read whatever pieces they come in, and only what is worse fails.
+import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { readArguments } from '../../bench/counts/arguments.js';
 import { compare, complaintAbout } from '../../bench/counts/baseline.js';
@@ -7,7 +8,10 @@ import { MEMORY } from '../../bench/counts/count.js';
 import type { Counts } from '../../bench/counts/count.js';
 import { leastOf, leastOfTwo, mostCommon } from '../../bench/counts/rounds.js';
 import { UsageError } from '../../bench/ending.js';
+import { Proxy } from '../../bench/proxy/proxy.js';
 import { RequestReader } from '../../bench/proxy/requests.js';
+import { parseConnection } from '../../bench/server.js';
+import { Authority } from '../support/tls.js';
 
 const counted = (counts: Counts, server = 'Redis 7.0.15'): Counted => ({ server, counts: { add: counts } });
 
@@ -19,6 +23,25 @@ describe('commands on their way', () => {
     const reader = new RequestReader((name) => names.push(name));
     for (let at = 0; at < bytes.length; at += size) reader.push(bytes.subarray(at, at + size));
     expect(names).toEqual(['EVALSHA', 'PING']);
+  });
+
+  it.each(['plain', 'by TLS'])('are counted by a proxy that clients reach %s', async (way) => {
+    const authority = new Authority();
+    const secure = { certificate: authority.sign('IP:127.0.0.1'), ca: authority.ca };
+    const server = parseConnection(process.env.REDIS_URL ?? '');
+    const proxy = await Proxy.open(server, 0, way === 'plain' ? undefined : secure);
+    expect(proxy.connection.tls).toEqual(way === 'plain' ? undefined : { ca: authority.ca });
+    const client = new Redis(proxy.connection);
+    await client.ping();
+    await proxy.traffic(true);
+    // one after the other: of TLS, each may come in a piece of its own
+    await client.echo('one');
+    await client.echo('other');
+    await client.ping();
+    expect(await proxy.traffic()).toMatchObject({ roundTrips: 3, commands: { ECHO: 2, PING: 1 } });
+    client.disconnect();
+    await proxy.close();
+    await authority.close();
   });
 
   it('are nothing else', () => {

@@ -81,7 +81,8 @@ function benchOf(more: Partial<Mode> = {}): Watched {
     done: () => undefined,
   };
   const libraries = { base: libraryInMemory('BullMQ'), challenger: libraryInMemory('ChasquiMQ') };
-  const rest = { mark: 'test', ownsServer: false, interrupted: never };
+  const serverOf = async () => server;
+  const rest = { mark: 'test', ownsServer: false, interrupted: never, serverOf };
   return { bench: { libraries, server, observer, mode: { ...mode, ...more }, ...rest }, said };
 }
 

@@ -1,14 +1,16 @@
 import { createRequire } from 'node:module';
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { messageOf, UsageError } from '../ending.js';
 import type { ConnectionSettings } from '../server.js';
-import type { JobLibrary, QueueSettings, WorkerSettings } from './library.js';
+import type { JobLibrary } from './library.js';
 
 /** A way to a server that is gone, as a proxy of one run is after it, is given up. */
+const giveUp = (tries: number) => (tries > 20 ? null : 50);
 const TUNED = {
   maxRetriesPerRequest: null,
   enableAutoPipelining: true,
-  retryStrategy: (tries: number) => (tries > 20 ? null : 50),
+  retryStrategy: giveUp,
+  sentinelRetryStrategy: giveUp,
 };
 
 type Classes = Pick<typeof import('bullmq'), 'Queue' | 'Worker' | 'FlowProducer' | 'QueueEvents'>;
@@ -25,12 +27,12 @@ export async function loadBullmq(name = 'bullmq'): Promise<JobLibrary> {
  */
 export async function loadTunedBullmq(): Promise<JobLibrary> {
   const { Queue, Worker, FlowProducer, QueueEvents } = await classes();
-  const connections = new Map<string, Redis>();
-  const shared = (settings: ConnectionSettings): Redis => {
+  const connections = new Map<string, Redis | Cluster>();
+  const shared = (settings: ConnectionSettings): Redis | Cluster => {
     const key = JSON.stringify(settings);
     const found = connections.get(key);
     if (found) return found;
-    const connection = new Redis({ ...settings, ...TUNED });
+    const connection = tunedConnection(settings);
     // as many as share it
     connection.setMaxListeners(0);
     // queues and workers tell of theirs
@@ -43,19 +45,19 @@ export async function loadTunedBullmq(): Promise<JobLibrary> {
     version: installedVersion(),
     address: 'bullmq',
     inConnection: { enableAutoPipelining: TUNED.enableAutoPipelining },
+    shared,
+    Queue,
+    Worker,
     FlowProducer,
     QueueEvents,
-    Queue: class extends Queue {
-      constructor(name: string, options: QueueSettings) {
-        super(name, { ...options, connection: shared(options.connection) });
-      }
-    },
-    Worker: class extends Worker {
-      constructor(name: string, processor: ConstructorParameters<typeof Worker>[1], options: WorkerSettings) {
-        super(name, processor, { ...options, connection: shared(options.connection) });
-      }
-    },
   };
+}
+
+function tunedConnection({ nodes, ...settings }: ConnectionSettings): Redis | Cluster {
+  if (!nodes) return new Redis({ ...settings, ...TUNED });
+  const { enableAutoPipelining, maxRetriesPerRequest } = TUNED;
+  const redisOptions = { ...settings, maxRetriesPerRequest };
+  return new Cluster(nodes, { enableAutoPipelining, clusterRetryStrategy: giveUp, redisOptions });
 }
 
 async function classes(): Promise<Classes> {

@@ -1,4 +1,5 @@
 import type { ConnectionSettings } from '../server.js';
+import type { Connection } from './connection.mjs';
 
 /**
  * The part of BullMQ's API that the scenarios use, as both libraries offer it. It is spelled out here, and not taken from
@@ -15,6 +16,8 @@ export interface JobLibrary {
   readonly address: string;
   /** What makes it this way of running the library, in so far as it is an option of a connection: workers of other processes are given it. */
   readonly inConnection?: Readonly<Record<string, boolean>>;
+  /** How its queues and workers reach a server; each by a connection of its own unless told. It outlives them. */
+  readonly shared?: (settings: ConnectionSettings) => Connection;
   readonly QueueEvents: new (name: string, options: FlowSettings) => QueueEventsLike;
   readonly FlowProducer: new (options: FlowSettings) => FlowProducerLike;
 }
@@ -59,16 +62,20 @@ export interface JobLike {
 export type Processor = (job: JobLike) => Promise<unknown>;
 
 export interface QueueSettings {
-  readonly connection: ConnectionSettings;
+  readonly connection: Connection;
+  /** In front of the names of keys; each library's own unless told. */
+  readonly prefix?: string;
   readonly defaultJobOptions: JobSettings;
 }
 
 export interface FlowSettings {
-  readonly connection: ConnectionSettings;
+  readonly connection: Connection;
+  readonly prefix?: string;
 }
 
 export interface WorkerSettings {
-  readonly connection: ConnectionSettings;
+  readonly connection: Connection;
+  readonly prefix?: string;
   readonly concurrency: number;
   readonly autorun: boolean;
 }

@@ -13,6 +13,8 @@ export type Counts = Readonly<Record<string, number>>;
 export interface Counter {
   readonly classes: Classes;
   readonly proxy: Proxy;
+  /** To the same server, by TLS. */
+  readonly secureProxy: Proxy;
   readonly server: Server;
 }
 

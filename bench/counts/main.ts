@@ -7,6 +7,7 @@ import { loadChasquimq } from '../adapters/chasquimq.js';
 import { interruption, messageOf, runProgram, UsageError } from '../ending.js';
 import { Proxy } from '../proxy/proxy.js';
 import { parseConnection, Server } from '../server.js';
+import type { ConnectionSettings } from '../server.js';
 import { readArguments } from './arguments.js';
 import type { Asked } from './arguments.js';
 import { committedBefore, compare, complaintAbout, isWorse, readBaseline, writeBaseline } from './baseline.js';
@@ -34,7 +35,8 @@ async function main(argv: readonly string[]): Promise<number> {
   });
   watchBoundary();
   const proxy = await Proxy.open(connection);
-  const counter = { classes: classes as unknown as Classes, proxy, server };
+  const secureProxy = await openSecurely(connection);
+  const counter = { classes: classes as unknown as Classes, proxy, secureProxy, server };
   try {
     const work = countAll(counter, asked, baseline);
     const found = await server.guard(Promise.race([work, interruption()]));
@@ -43,8 +45,17 @@ async function main(argv: readonly string[]): Promise<number> {
     else console.log(`written: ${writeBaseline({ reason: String(asked.reason), ...found })}`);
     return 0;
   } finally {
-    await proxy.close();
+    await Promise.all([proxy.close(), secureProxy.close()]);
   }
+}
+
+/** With a certificate as the tests make them. */
+async function openSecurely(connection: ConnectionSettings): Promise<Proxy> {
+  const { Authority } = await import('../../__test__/support/tls.js');
+  const authority = new Authority('ChasquiMQ counts authority');
+  const certificate = authority.sign('IP:127.0.0.1');
+  await authority.close();
+  return Proxy.open(connection, 0, { certificate, ca: authority.ca });
 }
 
 async function countAll(counter: Counter, { only, reason }: Asked, baseline: Baseline | undefined): Promise<Counted> {

@@ -16,11 +16,22 @@ export interface Countable {
   run(): Promise<Counts>;
 }
 
+/** Of the scenarios, those that are counted over TLS as well: one of each kind, and none in which calls of one tick may go in one request or in two. */
+const OVER_TLS = ['add', 'trickle', 'trickle-10kb', 'trickle-retry', 'batch-remove'];
+
 export function countables(counter: Counter): Countable[] {
   const scenarios = countedScenarios.map((scenario) => {
     const { name, about } = scenario;
     return { name, about, run: () => count(counter, scenario) };
   });
+  const secure = { ...counter, proxy: counter.secureProxy };
+  const overTls = countedScenarios
+    .filter(({ name }) => OVER_TLS.includes(name))
+    .map((scenario) => ({
+      name: `tls-${scenario.name}`,
+      about: `over TLS: ${scenario.about}`,
+      run: () => count(secure, scenario),
+    }));
   const objects = keptObjects.map((kept) => ({
     name: kept.name,
     about: kept.about,
@@ -33,7 +44,7 @@ export function countables(counter: Counter): Countable[] {
       return counts;
     },
   }));
-  return [...scenarios, ...objects];
+  return [...scenarios, ...overTls, ...objects];
 }
 
 /** The least of each figure; runs until `isEnough` says so, a few times at most. */

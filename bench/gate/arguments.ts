@@ -39,7 +39,9 @@ export function readGateArguments(argv: readonly string[]): GateArguments {
   const onlyThem = others?.length === 0;
   return {
     base: values.base,
-    scenarios: onlyThem ? [] : chosen(others?.join(','), GATE_USAGE).filter(({ isLong }) => others || !isLong),
+    scenarios: onlyThem
+      ? []
+      : chosen(others?.join(','), GATE_USAGE).filter(({ isLong, isGated }) => others || !isLong || isGated),
     instructions: names?.includes(INSTRUCTIONS) ?? true,
     evenIfBusy: values['even-if-busy'],
   };

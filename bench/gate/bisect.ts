@@ -7,6 +7,7 @@ import { SideFailed } from '../pairs.js';
 import { formatRange, formatRatio } from '../report.js';
 import { Progress } from '../screen.js';
 import type { Scenario } from '../scenarios/scenario.js';
+import { Servers } from '../regimes.js';
 import { parseConnection, Server } from '../server.js';
 import { readBisectArguments } from './arguments.js';
 import { buildOf } from './builds.js';
@@ -30,7 +31,8 @@ async function main(argv: readonly string[]): Promise<number> {
   const commits = commitsBetween(good, bad);
   if (commits.length === 0) throw new UsageError('between these two commits nothing that is built was changed');
 
-  const server = await Server.connect(parseConnection(url));
+  const servers = new Servers(await Server.connect(parseConnection(url)));
+  const server = await servers.of(asked.scenario.regime);
   const progress = new Progress(1);
   const measure = await measureAgainst(good, asked.scenario, server, progress);
   const last = await measure(bad);
@@ -50,7 +52,7 @@ async function main(argv: readonly string[]): Promise<number> {
     const mark = commit === found.commit ? '>' : ' ';
     console.log(`${mark} ${interval ? text(interval) : 'not measured'}  ${subjectOf(commit)}`);
   }
-  server.close();
+  await servers.close();
   return 0;
 }
 

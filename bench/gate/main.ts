@@ -57,7 +57,8 @@ async function contests(asked: GateArguments, base: string, about: Surroundings)
   const held: Contest[] = [];
   for (const scenario of asked.scenarios) {
     try {
-      const done = await server.guard(contest(sides, first, scenario));
+      const there = await sides.serverOf(scenario.regime);
+      const done = await there.guard(contest({ ...sides, server: there }, first, scenario));
       held.push(done);
       progress.told(linesOf(done));
     } catch (error) {
@@ -67,6 +68,7 @@ async function contests(asked: GateArguments, base: string, about: Surroundings)
       if (error.side === 'challenger') return 'fails';
     }
   }
+  await sides.serverOf('plain');
   server.close();
   console.log(`\n${conclusion(held, about, name)}`);
   return worstOf(held.map((done) => judge(done, about)));

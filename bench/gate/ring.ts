@@ -6,6 +6,7 @@ import type { JobLibrary } from '../adapters/library.js';
 import { interruption, messageOf, UsageError } from '../ending.js';
 import type { Bench } from '../pairs.js';
 import type { Progress } from '../screen.js';
+import { Servers } from '../regimes.js';
 import type { Server } from '../server.js';
 import { copyOf } from './builds.js';
 
@@ -28,11 +29,13 @@ export function loadFirst(path: string): Promise<JobLibrary> {
 
 /** Makes what pairs of runs are made with. One a process: it listens for signals. */
 export function ringOf(server: Server, progress: Progress): (base: JobLibrary, challenger: JobLibrary) => Bench {
+  const servers = new Servers(server);
   const mark = `chasqui-gate-${randomBytes(4).toString('hex')}`;
   const interrupted = interruption();
   return (base, challenger) => ({
     libraries: { base, challenger },
     server,
+    serverOf: (regime) => servers.of(regime),
     mark,
     mode: MODE,
     observer: {

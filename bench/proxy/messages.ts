@@ -4,6 +4,14 @@ export interface ProxySettings {
   readonly upstream: { readonly host: string; readonly port: number };
   /** Milliseconds for which requests are held back: the round trip takes that much longer. */
   readonly delayMs: number;
+  /** Clients reach the proxy by TLS, and the server is reached without: what passes can be read. */
+  readonly certificate?: Certificate;
+}
+
+/** PEM texts. */
+export interface Certificate {
+  readonly cert: string;
+  readonly key: string;
 }
 
 /** What went through the proxy since it was asked to begin anew. */

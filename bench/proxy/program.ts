@@ -6,6 +6,7 @@
  */
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
+import { createServer as createSecureServer } from 'node:tls';
 import { Delay } from './delay.js';
 import type { FromProxy, ProxySettings, ToProxy, Traffic } from './messages.js';
 import { RequestReader } from './requests.js';
@@ -86,5 +87,7 @@ process.on('uncaughtException', (error) => {
 });
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
 
-const listener = createServer((client) => ways.add(new Way(client)));
+const take = (client: Socket) => void ways.add(new Way(client));
+const { certificate } = settings;
+const listener = certificate ? createSecureServer({ ...certificate }, take) : createServer(take);
 listener.listen(0, '127.0.0.1', () => tell({ port: (listener.address() as AddressInfo).port }));

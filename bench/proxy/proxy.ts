@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { ConnectionSettings } from '../server.js';
-import type { FromProxy, ProxySettings, ToProxy, Traffic } from './messages.js';
+import type { Certificate, FromProxy, ProxySettings, ToProxy, Traffic } from './messages.js';
 
 const PROGRAM = fileURLToPath(new URL('program.ts', import.meta.url));
 
@@ -14,13 +14,25 @@ export class Proxy {
     readonly connection: ConnectionSettings,
   ) {}
 
-  static async open(to: ConnectionSettings, delayMs = 0): Promise<Proxy> {
-    if (to.path !== undefined || to.tls) throw new Error('the proxy leads to a server on a port, without TLS');
-    const settings: ProxySettings = { upstream: { host: to.host ?? '127.0.0.1', port: to.port ?? 6379 }, delayMs };
+  /** @param secure makes the way to the proxy one by TLS; `ca` has signed the certificate */
+  static async open(
+    to: ConnectionSettings,
+    delayMs = 0,
+    secure?: { readonly certificate: Certificate; readonly ca: string },
+  ): Promise<Proxy> {
+    const { path, tls, sentinels, nodes } = to;
+    if (path ?? tls ?? sentinels ?? nodes) throw new Error('the proxy leads to one server on a port, without TLS');
+    const upstream = { host: to.host ?? '127.0.0.1', port: to.port ?? 6379 };
+    const settings: ProxySettings = { upstream, delayMs, ...(secure && { certificate: secure.certificate }) };
     const child = fork(PROGRAM, [JSON.stringify(settings)], { execArgv: ['--import', 'tsx'] });
     const first = await answerOf(child);
     if (!('port' in first)) throw new Error('the proxy did not say where it listens');
-    return new Proxy(child, { ...to, host: '127.0.0.1', port: first.port });
+    return new Proxy(child, {
+      ...to,
+      host: '127.0.0.1',
+      port: first.port,
+      ...(secure && { tls: { ca: secure.ca } }),
+    });
   }
 
   /** What went through since the last time that was `anew`. */

@@ -2,6 +2,7 @@ import { addScenarios } from './add.js';
 import { bandwidthScenarios } from './bandwidth.js';
 import { busyScenario } from './busy.js';
 import { contendedScenarios } from './contended.js';
+import { crowdScenarios } from './crowd.js';
 import { cpuScenarios } from './cpu.js';
 import { delayedScenario } from './delayed.js';
 import { distanceScenarios } from './distance.js';
@@ -17,6 +18,7 @@ import { pacedScenarios } from './paced.js';
 import { persistenceScenarios } from './persistence.js';
 import { priorityScenario } from './priority.js';
 import { processScenarios } from './processes.js';
+import { regimeScenarios } from './regimes.js';
 import { retryScenario } from './retry.js';
 import type { Scenario } from './scenario.js';
 import { schedulerScenarios } from './schedulers.js';
@@ -51,6 +53,8 @@ export const scenarios: readonly Scenario[] = [
   ...mixedScenarios,
   ...listenerScenarios,
   ...contendedScenarios,
+  ...crowdScenarios,
+  ...regimeScenarios,
   // it has garbage collected, by which those after it would lose what V8 has compiled
   idleScenario,
 ];

@@ -1,11 +1,12 @@
 /**
  * Latency under load, in an open loop: jobs are added at their times, whether or not those before are done, and a latency counts from the time intended. A side that falls behind
  * is not spared the jobs that it kept waiting. Both sides get the same rates: 10, 50 and 90 % of what the base does as it comes, adding and processing in
- * this one process, which is measured once. From the intended time to the handler's first line, and from there to the recorded completion.
+ * this one process, which is measured once for each server. From the intended time to the handler's first line, and from there to the recorded completion.
  */
 import { performance } from 'node:perf_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { quantile } from '../statistics.js';
+import type { Server } from '../server.js';
 import type { Stage } from '../stage.js';
 import { tinyPayload } from './scenario.js';
 import type { Scenario } from './scenario.js';
@@ -15,8 +16,8 @@ const CONCURRENCY = 50;
 const PROBED_JOBS = 3_000;
 const LANES = 50;
 
-/** Jobs a second; of the side that runs first, which is the plain base. */
-let capacity: number | undefined;
+/** Jobs a second, by the server; of the side that runs first, which is the plain base. */
+const capacities = new WeakMap<Server, number>();
 
 async function measureCapacity(stage: Stage): Promise<number> {
   const queue = await stage.openQueue({ removeOnComplete: true });
@@ -48,7 +49,8 @@ function openLoopScenario(percent: number): Scenario {
     size: { kind: 'fixed', full: 3_000, quick: 1_000 },
     isLong: true,
     async run(stage, ms) {
-      capacity ??= await measureCapacity(stage);
+      const capacity = capacities.get(stage.server) ?? (await measureCapacity(stage));
+      capacities.set(stage.server, capacity);
       const rate = (capacity * percent) / 100;
       const jobs = Math.max(Math.round((rate * ms) / 1e3), 1);
       const queue = await stage.openQueue({ removeOnComplete: true });

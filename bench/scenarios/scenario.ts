@@ -1,5 +1,6 @@
 import type { BulkEntry, JobData, JobSettings, QueueLike } from '../adapters/library.js';
 import type { Metric, Sample } from '../measure.js';
+import type { Regime } from '../regimes.js';
 import type { Stage } from '../stage.js';
 
 /** One workload, written once against the API that both libraries share. */
@@ -12,10 +13,18 @@ export interface Scenario {
   readonly size: Size;
   /** A quick run and the gate leave it out, unless it is named. */
   readonly isLong?: boolean;
+  /** The gate has it all the same. */
+  readonly isGated?: boolean;
+  /** How the server is reached: plainly unless told. */
+  readonly regime?: Regime;
   /** BullMQ is run as it comes: the other ways to run it make no difference to what is measured. */
   readonly isOfPlainBase?: boolean;
   /** Seconds that a short run of it waits, for handlers and for processes that start: a quick run in which it is named plans with them. */
   readonly waits?: number;
+  /** What is counted is the same each time, or takes minutes: so many pairs are enough. */
+  readonly mostPairs?: number;
+  /** It takes longer than other scenarios may. */
+  readonly timeLimitMs?: number;
   /** It changes settings of the server, which the bench may do to one that was started for it only. */
   readonly needsOwnServer?: boolean;
   /** Opens what it needs on the stage, does `jobs` jobs, proves by the counts in Redis that they were done. */

@@ -127,8 +127,8 @@ async function oneAtATime(stage: Stage, jobs: number, line: Line): Promise<Sampl
       latencyP99Ms: quantile(latencies, 0.99),
       nodeCpuMicros: (values.nodeCpuMicros ?? NaN) + spentElsewhere / jobs,
       redisCpuMicros: values.redisCpuMicros,
-      // the readings themselves are two, and two of the clock
-      roundTrips: (after.reads - before.reads - 4) / jobs,
+      // the readings themselves are two, and two of the clock, of each master
+      roundTrips: (after.reads - before.reads - 4 * stage.server.masters) / jobs,
       redisCommands: (after.commands - before.commands) / jobs,
     },
   };

@@ -1,8 +1,9 @@
 // A worker that is a process of its own, for `../worker-process.ts`: the address of its library, the queue and the connection are in the first argument.
 // Runs when it is told to, tells what it has done when it is asked, and ends with its parent.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { connectionTo } from '../adapters/connection.mjs';
 
-const { address, queueName, connection, concurrency, tells, obeys } = JSON.parse(process.argv[2]);
+const { address, queueName, connection, prefix, concurrency, tells, obeys } = JSON.parse(process.argv[2]);
 const { Worker } = await import(address);
 const fault = (error) => process.send({ fault: error.message });
 // the clock of the machine, which its processes share
@@ -22,7 +23,8 @@ const does = async (job) => {
   if (blocks) for (const end = at + blocks; now() < end;);
   if (waits) await sleep(waits);
 };
-const worker = new Worker(queueName, obeys ? does : counts, { connection, concurrency, autorun: false });
+const place = { connection: connectionTo(connection), ...(prefix && { prefix }) };
+const worker = new Worker(queueName, obeys ? does : counts, { ...place, concurrency, autorun: false });
 worker.on('error', fault);
 worker.on('failed', (_, error) => fault(error));
 if (tells) worker.on('completed', () => process.send({ completedAt: now() }));
