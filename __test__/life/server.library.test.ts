@@ -127,7 +127,7 @@ describe('server.library', () => {
   });
 
   it('is looked at again when the server is another process', async () => {
-    const own = stage.keep(await OwnServer.start('--appendonly', 'yes'));
+    const own = stage.keep(await OwnServer.start('--appendonly', 'yes', '--appendfsync', 'always'));
     const queue = stage.queue({ connection: own.connection });
     await queue.add('before', 1);
     const before = own.client();
