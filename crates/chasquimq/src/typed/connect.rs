@@ -13,12 +13,24 @@ use crate::{
     },
 };
 
-/// Reads `redis://[user:password@]host[:port][/db]`, the same with `rediss://` for TLS, or `unix:///path[?db=1&user=..&pass=..]`.
+/// Reads `redis://[user:password@]host[:port][/db]`, the same with `rediss://` for TLS (`#insecure` at its end takes any certificate), or
+/// `unix:///path[?db=1&user=..&pass=..]`.
 impl TryFrom<&str> for ConnectOptions {
     type Error = Error;
 
     fn try_from(url: &str) -> Result<Self, Error> {
-        let info: ConnectionInfo = url
+        let (plain, tls) = match url.strip_prefix("rediss://") {
+            Some(rest) => {
+                let accepts_any = rest.strip_suffix("#insecure");
+                let tls = TlsOptions {
+                    insecure: accepts_any.is_some(),
+                    ..TlsOptions::default()
+                };
+                (format!("redis://{}", accepts_any.unwrap_or(rest)), Some(tls))
+            }
+            None => (url.to_owned(), None),
+        };
+        let info: ConnectionInfo = plain
             .into_connection_info()
             .map_err(|error| Error::Invalid(format!("Redis URL: {error}")))?;
         let login = info.redis_settings();
@@ -26,19 +38,11 @@ impl TryFrom<&str> for ConnectOptions {
             username: login.username().map(str::to_owned),
             password: login.password().map(Secret::from),
             db: login.db(),
+            tls,
             ..ConnectOptions::default()
         };
         match info.addr() {
             ConnectionAddr::Tcp(host, port) => (options.host, options.port) = (host.clone(), *port),
-            ConnectionAddr::TcpTls {
-                host, port, insecure, ..
-            } => {
-                (options.host, options.port) = (host.clone(), *port);
-                options.tls = Some(TlsOptions {
-                    insecure: *insecure,
-                    ..TlsOptions::default()
-                });
-            }
             ConnectionAddr::Unix(path) => options.path = Some(path.clone()),
             other => return Err(Error::Invalid(format!("Redis URL: {other} is not supported"))),
         }
@@ -98,6 +102,11 @@ mod tests {
     fn rediss_means_tls_and_unix_a_socket() {
         let secure = ConnectOptions::try_from("rediss://db.example").expect("options");
         assert!(secure.tls.is_some_and(|tls| !tls.insecure));
+        let any = ConnectOptions::try_from("rediss://db.example:7000/2#insecure").expect("options");
+        assert_eq!(
+            (any.port, any.db, any.tls.is_some_and(|tls| tls.insecure)),
+            (7000, 2, true)
+        );
         let socket = ConnectOptions::try_from("unix:///run/redis.sock?db=2").expect("options");
         assert_eq!(
             (socket.path.as_deref(), socket.db),
