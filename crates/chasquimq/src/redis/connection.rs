@@ -337,11 +337,11 @@ impl Connection {
         Ok(Some(link.wire().watched(wake)))
     }
 
-    /// The same for waits, which are answered late.
+    /// The same for waits, which are answered late; `None` where somebody watches already.
     #[cfg(unix)]
     pub(crate) async fn watch_for_waits(&self, wake: impl Fn() + Send + 'static) -> Result<Option<Watched>> {
         let link = self.link_to_watch().await?;
-        Ok(link.map(|link| link.wire().watched(wake)))
+        Ok(link.and_then(|link| link.wire().watched_alone(wake)))
     }
 
     #[cfg(unix)]

@@ -131,6 +131,11 @@ impl Link {
         self.wire.fault()
     }
 
+    /// Whether it is closed, or broken as far as is known.
+    pub fn is_over(&self) -> bool {
+        self.wire.is_over()
+    }
+
     /// Closes it, and fails all calls in flight.
     pub fn cut(&self) {
         self.wire.cut();

@@ -136,7 +136,10 @@ impl Session {
         let mut pause = FIRST_RETRY;
         loop {
             if let (Some(link), generation) = self.current() {
-                return Ok((link, generation));
+                if !link.is_over() {
+                    return Ok((link, generation));
+                }
+                self.lose(generation);
             }
             if let Err(error) = self.until_closed(Box::pin(self.connect())).await? {
                 let is_unfit = matches!(error, Error::ServerTooOld(_));

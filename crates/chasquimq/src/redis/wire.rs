@@ -154,6 +154,11 @@ impl Wire {
         self.shared.end(&mut self.state());
     }
 
+    /// Whether it is closed, or broken as far as is known.
+    pub(super) fn is_over(&self) -> bool {
+        self.state().is_over
+    }
+
     // ---- the engine's side
 
     /// Sends commands, and gives their answers; an error when it broke, with the reason where the server has told one.

@@ -58,7 +58,7 @@ struct Shared {
 }
 
 impl IdleSocket {
-    /// By the connection for waits; `None` where that is closed.
+    /// By the connection for waits; `None` where that is closed, or another one goes by it.
     pub(super) async fn open(connection: &Connection, offers: Arc<Offers>) -> Option<Self> {
         let ended = Arc::<Notify>::default();
         let tells = ended.clone();

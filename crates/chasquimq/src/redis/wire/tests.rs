@@ -140,3 +140,12 @@ async fn an_event_loop_gets_no_answers_to_what_the_one_before_it_asked() {
     second.receive(&mut replies).expect("an open connection");
     assert!(matches!(replies.as_slice(), [Ok(Value::Int(1))]), "{replies:?}");
 }
+
+#[tokio::test]
+async fn one_event_loop_keeps_others_away_as_long_as_it_watches() {
+    let (wire, _far) = open_pair();
+    let first = wire.watched_alone(|| {}).expect("nobody watches");
+    assert!(wire.watched_alone(|| {}).is_none());
+    drop(first);
+    assert!(wire.watched_alone(|| {}).is_some());
+}

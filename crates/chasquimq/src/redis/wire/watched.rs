@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Answer, Shared, Waiting, Watcher, Wire};
+use super::{Answer, Shared, State, Waiting, Watcher, Wire};
 use crate::redis::commands::Commands;
 
 /// A connection as an event loop sees it, until it watches no more.
@@ -18,9 +18,18 @@ pub struct Watched {
 }
 
 impl Wire {
-    /// From now on an event loop reads, and no other. `wake` tells it of answers that the engine has read, on the engine's thread.
+    /// From now on this event loop reads, and none before it. `wake` tells it of answers that the engine has read, on the engine's thread.
     pub(in super::super) fn watched(&self, wake: impl Fn() + Send + 'static) -> Watched {
+        self.watched_by(&mut self.state(), wake)
+    }
+
+    /// The same unless one does.
+    pub(in super::super) fn watched_alone(&self, wake: impl Fn() + Send + 'static) -> Option<Watched> {
         let mut state = self.state();
+        state.watcher.is_none().then(|| self.watched_by(&mut state, wake))
+    }
+
+    fn watched_by(&self, state: &mut State, wake: impl Fn() + Send + 'static) -> Watched {
         state.watchers = state.watchers.wrapping_add(1);
         let number = state.watchers;
         let wake = Box::new(wake);
