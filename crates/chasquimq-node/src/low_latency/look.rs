@@ -1,4 +1,4 @@
-//! A look at a job on its way over the socket of the adds.
+//! A look at a job that the event loop sends, as it does the adds.
 
 use chasquimq::{queue::look::Look, redis::wire::Answer};
 

@@ -83,7 +83,7 @@ impl Producer {
     /// [`Error::Closed`] when closed meanwhile; [`Error::Unconfirmed`] when the server could not be asked for so long that a second
     /// try might add the jobs twice; [`Error::QueueFull`]; [`Error::Refused`] when the server refuses, for instance for lack of memory.
     pub async fn send(&self, call: &Call) -> Result<Added> {
-        // it may have been sent before, over a connection of the caller's own
+        // it may have been sent before, by an event loop
         let reply = call.begun.within(CONFIRM_WITHIN, self.run(call)).await;
         let reply = reply.ok_or(Error::Unconfirmed(CONFIRM_WITHIN))??;
         read_added(reply, &self.keys.qualified_name)
@@ -116,7 +116,7 @@ impl Producer {
         frames.map(move |(at, (_, frame))| (format!("{name}:{}", at + 1), frame.as_slice()))
     }
 
-    /// The call as commands for a connection of the caller's own: [`Call::stashes`] that are answered first, and itself. Any error it is
+    /// The call as commands for an event loop that sends them itself: [`Call::stashes`] that are answered first, and itself. Any error it is
     /// answered with leads back to [`Producer::send`].
     pub fn commands<'a>(&self, call: &'a Call) -> Commands<'a> {
         let command = call

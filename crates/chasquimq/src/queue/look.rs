@@ -1,4 +1,4 @@
-//! A look at one job over a socket of the caller's own, behind its adds.
+//! A look at one job by an event loop that reads the answer itself, behind its adds.
 
 use redis::Value;
 

@@ -117,7 +117,7 @@ impl Queue {
         self.producer.add(batch).await
     }
 
-    /// What adds, for callers that send by a connection of their own.
+    /// What adds, for an event loop that sends calls itself.
     pub fn producer(&self) -> &Producer {
         &self.producer
     }

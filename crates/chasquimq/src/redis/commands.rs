@@ -1,4 +1,4 @@
-//! Commands as they go over a socket of the caller's own.
+//! Commands as they are sent.
 
 /// Commands that are sent one behind the other. Long texts stay where they are: the system would be asked for the memory of each copy.
 #[derive(Debug, Default)]

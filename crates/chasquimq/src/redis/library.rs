@@ -176,7 +176,7 @@ impl Script {
         }
     }
 
-    /// The call as one packed command, for a socket of the caller's. After any error, [`Script::run`] is the fallback.
+    /// The call as one packed command, for an event loop that sends it itself. After any error, [`Script::run`] is the fallback.
     pub fn packed(&self, connection: &Connection, base: &str, args: &[Arg<'_>]) -> Vec<u8> {
         let (how, name) = self.how(connection);
         let bytes: usize = args.iter().map(Arg::room).sum();

@@ -15,7 +15,7 @@ use super::{
     reply::is_replica,
     stream,
     transport::Transport,
-    wire::{refusal, Answer, Wire},
+    wire::{refusal, refused, Answer, Wire},
 };
 use crate::error::Error;
 
@@ -157,7 +157,7 @@ fn refusal_of(error: &Error) -> RedisError {
 fn to_value(answer: Answer) -> RedisResult<Value> {
     match answer {
         Ok(value) => Ok(value),
-        Err(Error::Refused(words)) => redis::parse_redis_value(format!("-{words}\r\n").as_bytes()),
+        Err(Error::Refused(words)) => refused(&words),
         Err(other) => Err(refusal_of(&other)),
     }
 }

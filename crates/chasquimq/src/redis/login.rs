@@ -6,12 +6,13 @@ use std::{
     sync::Arc,
 };
 
-use redis::{Cmd, RedisError, Value};
+use redis::{Cmd, RedisError};
 
 use super::{
     failure::{is_broken, to_error},
     link::Link,
     options::ConnectOptions,
+    wire::refusal,
 };
 use crate::error::{Error, Result};
 
@@ -52,19 +53,10 @@ pub(super) async fn open_link(options: &Arc<ConnectOptions>) -> redis::RedisResu
 /// The refusal of a command that a server does not know repeats its arguments: a password, say.
 fn without_arguments(error: RedisError) -> RedisError {
     let (code, detail) = (error.code().unwrap_or("ERR"), error.detail().unwrap_or_default());
-    let short = refusal_alone(detail);
-    if short.len() == detail.len() {
-        return error;
+    match detail.split_once(", with args") {
+        Some((short, _)) => refusal(&format!("{code} {short}")),
+        None => error,
     }
-    let refusal = redis::parse_redis_value(format!("-{code} {short}\r\n").as_bytes());
-    refusal.and_then(Value::extract_error).err().unwrap_or(error)
-}
-
-/// The same of a refusal's text.
-fn refusal_alone(refusal: &str) -> &str {
-    refusal
-        .split_once(", with args")
-        .map_or(refusal, |(refusal, _)| refusal)
 }
 
 /// Whether a login was refused because the server lets in whoever comes, as ioredis reads it: programs have a password set for other servers.

@@ -1,4 +1,4 @@
-//! Replies as they come over a socket of the caller's own.
+//! Replies as they come.
 
 use redis::Value;
 
@@ -13,8 +13,8 @@ const MOST_ROOM: usize = 1024;
 /// A reply, or what refuses; `None` while it is not whole.
 type Parsed<T> = std::result::Result<Option<T>, Foreign>;
 
-/// The first RESP2 reply and its length. Replies here are a few numbers and ids, for which the
-/// library's parser, made for any size and for streams, costs more than the rest of an add on this side.
+/// The first RESP2 reply and its length. Most are a few numbers and ids, for which the library's parser, made for any size and for streams, costs more
+/// than the rest of an add on this side.
 pub(super) fn parse(bytes: &[u8]) -> Parsed<(Result<Value>, usize)> {
     let mut at = 0;
     let value = parse_at(bytes, &mut at, 0)?;

@@ -21,7 +21,6 @@ use redis::{RedisError, RedisResult};
 use tokio::{
     io::Interest,
     sync::{oneshot, watch, Notify},
-    task::AbortHandle,
 };
 
 use super::{
@@ -54,7 +53,6 @@ struct Shared {
     // there is something for the engine to do
     called: Arc<Notify>,
     over: watch::Sender<bool>,
-    driver: Mutex<Option<AbortHandle>>,
 }
 
 struct State {
@@ -131,22 +129,13 @@ impl Wire {
             }),
             called: called.clone(),
             over: watch::Sender::new(false),
-            driver: Mutex::default(),
         });
-        let task = tokio::spawn(driver::drive(Arc::downgrade(&shared), socket, called));
-        if let Ok(mut driver) = shared.driver.lock() {
-            *driver = Some(task.abort_handle());
-        }
+        tokio::spawn(driver::drive(Arc::downgrade(&shared), socket, called));
         Self { shared }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state()
-    }
-
-    /// Server, database and user: connections of the same see and may do the same.
-    pub fn place(&self) -> &str {
-        &self.shared.place
     }
 
     /// Closes it: nobody gets an answer any more. The descriptor stays.
@@ -279,9 +268,8 @@ impl driver::Driven for Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.state().transport.socket().shutdown();
-        if let Some(driver) = self.driver.lock().ok().and_then(|mut driver| driver.take()) {
-            driver.abort();
-        }
+        // who takes the engine's turns finds nothing, and ends
+        self.called.notify_one();
     }
 }
 
@@ -364,10 +352,17 @@ impl State {
     }
 }
 
-/// A server's refusal, as the library has it.
+/// A server's refusal, as the library has it in a pipeline.
+pub(super) fn refused(words: &str) -> RedisResult<Value> {
+    redis::parse_redis_value(format!("-{words}\r\n").as_bytes())
+}
+
+/// The same of a command.
 pub(super) fn refusal(words: &str) -> RedisError {
-    let refused = redis::parse_redis_value(format!("-{words}\r\n").as_bytes()).and_then(Value::extract_error);
-    refused.err().unwrap_or_else(reset)
+    refused(words)
+        .and_then(Value::extract_error)
+        .err()
+        .unwrap_or_else(reset)
 }
 
 fn reset() -> RedisError {
