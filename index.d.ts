@@ -849,6 +849,8 @@ export interface NativeTls {
   protocols?: Array<Array<number>>
   /** Decides in place of the name in the certificate. */
   checkIdentity?: (host: string, shown: Array<Buffer>) => NativeIdentityRefusal | undefined
+  /** Which function that is. */
+  checkNumber?: number
 }
 
 /** A job of a tree. */

@@ -72,7 +72,7 @@ describe('connections', () => {
     await become(1);
   });
 
-  it('a Worker has two, and one for calls of its jobs', async () => {
+  it('a Worker has two, and calls of its jobs go by that of the queues', async () => {
     const queue = keep(new Queue('count-worker', { connection: own.connection }));
     const ofQueue = 1;
     await queue.add('plain', {});
@@ -83,6 +83,7 @@ describe('connections', () => {
     await worker.waitUntilReady();
     await become(ofQueue + 2);
     await queue.add('logs', {});
-    await become(ofQueue + 3);
+    await until('the row', async () => (await queue.getJobLogs('2')).count === 1);
+    expect(await count()).toBe(ofQueue + 2);
   });
 });

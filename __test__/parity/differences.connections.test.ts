@@ -46,6 +46,16 @@ describe.each(libraries)('$name: differences, connections', ({ name, lib }) => {
     ]);
   });
 
+  it('workers-share-a-connection', async () => {
+    const queue = stage.queue();
+    const workers = ['one', 'two', 'three'].map((own) => stage.worker(async () => {}, { name: own }));
+    for (const worker of workers) await worker.waitUntilReady();
+    await until('three workers', async () => (await queue.getWorkersCount()) === 3);
+    const found = await queue.getWorkers();
+    expect(found.map((worker) => worker.rawname?.split(':w:')[1]).sort()).toEqual(['one', 'three', 'two']);
+    expect(new Set(found.map((worker) => worker.id)).size).toBe(of({ bullmq: 3, chasquimq: 1 }));
+  });
+
   it('reply-error-command', async () => {
     const own = stage.keep(await OwnServer.start());
     const told = (error: Error) => JSON.stringify((error as { command?: unknown }).command) ?? '';

@@ -6,6 +6,17 @@ import type { NativeIdentityRefusal, NativeTls } from '../native/types.js';
 /** Gives an error, or anything true, for a server that is not who it should be. */
 export type CheckServerIdentity = (host: string, certificate: DetailedPeerCertificate) => unknown;
 
+/** Numbers of the users' functions. */
+const numbers = new WeakMap<CheckServerIdentity, number>();
+let last = 0;
+
+/** A number for a function: connections are shared where the same one decides. */
+export function numberOf(check: CheckServerIdentity): number {
+  const number = numbers.get(check) ?? ++last;
+  numbers.set(check, number);
+  return number;
+}
+
 /**
  * The user's function, as the engine calls it.
  * @param ca PEM text of the authorities that are trusted in place of the world's

@@ -5,7 +5,7 @@
 import { constants, createPrivateKey } from 'node:crypto';
 import tls from 'node:tls';
 import { checkUnknownOption } from './known-options.js';
-import { identityCheck, type CheckServerIdentity } from './peer-certificate.js';
+import { identityCheck, numberOf, type CheckServerIdentity } from './peer-certificate.js';
 import { readCiphers, readGroups, readSignatures, SUITE_NAMES, TLS12, TLS13, VERSIONS } from './tls-names.js';
 import { NotSupportedError } from '../errors/not-supported-error.js';
 import type { NativeTls } from '../native/types.js';
@@ -163,7 +163,9 @@ function readCheck({ checkServerIdentity, rejectUnauthorized }: Fields, native: 
   }
   // what it says changes nothing then
   if (rejectUnauthorized === false) return;
-  native.checkIdentity = identityCheck(checkServerIdentity as CheckServerIdentity, native.ca);
+  const check = checkServerIdentity as CheckServerIdentity;
+  native.checkIdentity = identityCheck(check, native.ca);
+  native.checkNumber = numberOf(check);
 }
 
 // ---- What is offered

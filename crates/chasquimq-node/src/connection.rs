@@ -3,8 +3,8 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use chasquimq::{
-    Address, ConnectOptions, Discovery, DiscoveryKind, Family, IdentityCheck, IdentityRefusal, Secret, SentinelOptions,
-    TlsOffer, TlsOptions,
+    Access, Address, ConnectOptions, Discovery, DiscoveryKind, Family, IdentityCheck, IdentityRefusal, Secret,
+    SentinelOptions, Sharing, TlsOffer, TlsOptions,
 };
 use napi::{
     bindgen_prelude::{Buffer, FnArgs},
@@ -110,6 +110,8 @@ pub struct NativeTls {
     /// Decides in place of the name in the certificate.
     #[napi(ts_type = "(host: string, shown: Array<Buffer>) => NativeIdentityRefusal | undefined")]
     pub check_identity: Option<Arc<CheckIdentity>>,
+    /// Which function that is.
+    pub check_number: Option<u32>,
 }
 
 /// Why a server is not who it should be.
@@ -126,7 +128,20 @@ type Shown = FnArgs<(String, Vec<Buffer>)>;
 /// JavaScript's function, which does not keep Node alive: what wants the connection does.
 type CheckIdentity = ThreadsafeFunction<Shown, Option<NativeIdentityRefusal>, Shown, Status, false, true>;
 
+thread_local! {
+    /// All of a thread share connections.
+    static SHARING: Sharing = Sharing::default();
+}
+
 impl NativeConnection {
+    /// Access to the server, on JavaScript's thread.
+    pub fn to_access(&self, skip_version_check: Option<bool>) -> Access {
+        Access {
+            options: self.to_options(skip_version_check),
+            sharing: SHARING.with(Sharing::clone),
+        }
+    }
+
     /// Where it leads: two that say the same lead to one server.
     pub fn server(&self) -> String {
         let ConnectOptions {
@@ -181,13 +196,16 @@ impl NativeTls {
                 signatures: self.signatures.clone().unwrap_or_default(),
                 protocols: self.protocols.clone().unwrap_or_default(),
             },
-            identity: self.check_identity.clone().map(to_check),
+            identity: self
+                .check_identity
+                .clone()
+                .map(|check| to_check(check, self.check_number)),
         }
     }
 }
 
-fn to_check(function: Arc<CheckIdentity>) -> IdentityCheck {
-    IdentityCheck::new(move |host, shown| {
+fn to_check(function: Arc<CheckIdentity>, number: Option<u32>) -> IdentityCheck {
+    IdentityCheck::new(number, move |host, shown| {
         let function = function.clone();
         async move {
             let shown = shown.into_iter().map(Buffer::from).collect();

@@ -94,6 +94,7 @@ pub use self::redis::{
     options::{Address, ConnectOptions, Discovery, DiscoveryKind, Family, SentinelOptions, TlsOptions},
     secret::Secret,
     session::ConnectionEvent,
+    sharing::{Access, Sharing},
 };
 pub use add::{AddBatch, Added, NewJob, Producer};
 pub use clock::{millis, system_now_ms, LONGEST_MS};

@@ -31,6 +31,16 @@ export const connections = differencesOf('connections', [
     impact: 'check',
   },
   {
+    id: 'workers-share-a-connection',
+    title: 'Connections of a process',
+    bullmq:
+      'Each object has its own, unless it is given an instance; a worker has one more. `getWorkers` has an `id` for each worker.',
+    chasquimq:
+      "Those of a thread share them. `getWorkers` has an entry for each worker; `id`, `addr`, `age` and the like are its process's connection's. `CLIENT LIST` shows the names of such workers in one line, with `|` between them.",
+    why: 'A process with a thousand queues has one connection for all their calls.',
+    impact: 'check',
+  },
+  {
     id: 'other-drivers',
     title: 'Clients of node-redis, Bun and Valkey GLIDE',
     bullmq: 'Are taken as connections.',

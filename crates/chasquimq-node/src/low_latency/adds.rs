@@ -1,4 +1,4 @@
-//! The fast way for adds: the command is written to its socket on JavaScript's own thread. A socket that breaks leaves everything that
+//! The fast way for adds: the command is written to the lane on JavaScript's own thread. A lane that breaks leaves everything that
 //! it was not answered to the plain way, which sends it again.
 
 use std::{
@@ -9,7 +9,7 @@ use std::{
 
 use chasquimq::{
     add::{Call, Producer},
-    redis::wire::Watched,
+    redis::wire::Watch,
     Added,
 };
 use napi::{
@@ -18,9 +18,9 @@ use napi::{
 };
 
 use super::{
-    add_socket::{AddSocket, Answers, SocketOwner},
     callbacks::Callbacks,
     js_cell::JsCell,
+    lane::{Answers, Calls, Lane, Seat, User, Wakers},
     look::SentLook,
 };
 use crate::queue::{
@@ -31,12 +31,14 @@ use crate::queue::{
 
 /// How long adds go the plain way where the server refuses them.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The same while a lane is being opened.
+const OPENING: Duration = Duration::from_millis(10);
 
-/// The socket of a queue's adds, once there is one.
+/// A queue's seat in the lane of its adds, once it has one.
 pub struct FastAdds(Arc<JsCell<Slot>>);
 
 struct Slot {
-    socket: Option<AddSocket>,
+    seat: Option<Seat>,
     // from when on an add asks for one
     wanted: Option<Instant>,
     // let go at the close
@@ -53,13 +55,13 @@ impl Slot {
 }
 
 impl FastAdds {
-    /// No socket yet: the first add asks for it.
+    /// No seat yet: the first add asks for it.
     pub fn new(
         on_message: &Function<'_, QueueMessage, ()>,
         on_added: &Function<'_, OneAdded, ()>,
     ) -> napi::Result<Self> {
         Ok(Self(Arc::new(JsCell::new(Slot {
-            socket: None,
+            seat: None,
             wanted: Some(Instant::now()),
             callbacks: Some(Callbacks::new(on_message, on_added)?),
         }))))
@@ -70,9 +72,9 @@ impl AddShortcut for FastAdds {
     fn send(&self, adds: &Arc<Adds>, request: Request, call: Call) -> Option<Call> {
         let mut call = Some(call);
         let failed = self.0.with(|slot| {
-            let Some(socket) = &slot.socket else {
+            let Some(seat) = &slot.seat else {
                 if slot.wanted.take_if(|from| *from <= Instant::now()).is_some() {
-                    ask_for_socket(&self.0, adds);
+                    ask_for_seat(&self.0, adds);
                 }
                 return Ok(());
             };
@@ -83,13 +85,13 @@ impl AddShortcut for FastAdds {
             match call.take() {
                 Some(call) => {
                     adds.order().begin_ahead();
-                    send_call(socket, adds.queue().producer(), request, call)
+                    send_call(seat, adds.queue().producer(), request, call)
                 }
                 None => Ok(()),
             }
         });
         if let Some(Err(calls)) = failed {
-            lose_socket(&self.0, adds, calls, Duration::ZERO);
+            lose_seat(&self.0, adds, calls, Duration::ZERO);
         }
         call
     }
@@ -98,106 +100,110 @@ impl AddShortcut for FastAdds {
         let mut look = Some(look);
         let failed = self.0.with(|slot| {
             // of many at once the engine makes one command
-            let idle = slot.socket.as_ref().filter(|socket| socket.is_idle())?;
+            let idle = slot.seat.as_ref().filter(|seat| seat.is_idle())?;
             if adds.order().is_engine_busy() {
                 return None;
             }
             idle.look(SentLook::new(look.take()?)).err()
         });
         if let Some(Some(calls)) = failed {
-            lose_socket(&self.0, adds, calls, Duration::ZERO);
+            lose_seat(&self.0, adds, calls, Duration::ZERO);
         }
         look
     }
 
     fn close(&self, adds: &Arc<Adds>) {
-        let socket = self.0.with(|slot| {
+        let seat = self.0.with(|slot| {
             slot.wanted = None;
             slot.callbacks = None;
-            slot.socket.take()
+            slot.seat.take()
         });
-        if let Some(Some(socket)) = socket {
-            adds.take_over(socket.close());
+        if let Some(Some(seat)) = seat {
+            adds.take_over(seat.leave());
         }
     }
 }
 
 /// Sends a call; with it the step of a worker of this thread that waits for the job.
-fn send_call(
-    socket: &AddSocket,
-    producer: &Producer,
-    request: Request,
-    call: Call,
-) -> Result<(), Vec<(Request, Call)>> {
-    let step = (call.starts_at_once() && producer.takes_steps()).then(|| socket.step_for_job());
+fn send_call(seat: &Seat, producer: &Producer, request: Request, call: Call) -> Result<(), Calls> {
+    let step = (call.starts_at_once() && producer.takes_steps()).then(|| seat.step_for_job());
     match step.flatten() {
         Some((along, step)) => {
             let command = producer.command_with_step(&call, &step);
-            socket.send(request, call, Some(along), |_| command.into())
+            seat.send(request, call, Some(along), |_| command.into())
         }
-        None => socket.send(request, call, None, |call| producer.commands(call)),
+        None => seat.send(request, call, None, |call| producer.commands(call)),
     }
 }
 
-fn ask_for_socket(slot: &Arc<JsCell<Slot>>, adds: &Arc<Adds>) {
+fn ask_for_seat(slot: &Arc<JsCell<Slot>>, adds: &Arc<Adds>) {
     let (slot, adds) = (Arc::downgrade(slot), adds.clone());
     let Some(engine) = adds.engine() else { return };
     engine.spawn(async move {
-        let weak = Arc::downgrade(&adds);
-        let (reads, of_slot) = (weak.clone(), slot.clone());
-        let wake = move || {
-            let slot = of_slot.clone();
-            if let Some(adds) = reads.upgrade() {
-                adds.on_js_thread(Box::new(move |env| take_answers(env, &slot)));
-            }
-        };
+        let (weak, wakers) = (Arc::downgrade(&adds), Wakers::default());
+        let woken = wakers.clone();
         // one that is closed needs none, and its connection tells what is wrong
-        if let Ok(Some(socket)) = adds.queue().watch(wake).await {
-            adds.on_js_thread(Box::new(move |env| take_socket(env, slot, weak, socket)));
+        if let Ok(Some(watch)) = adds.queue().watch(move || woken.wake()).await {
+            adds.on_js_thread(Box::new(move |env| {
+                let lane = match watch {
+                    Watch::Begins(socket) => Lane::open(env, socket, wakers),
+                    Watch::Goes(wire) => {
+                        let lane = Lane::of(wire);
+                        if lane.is_none() {
+                            ask_later(&slot, OPENING);
+                        }
+                        lane
+                    }
+                };
+                if let Some(lane) = lane {
+                    take_seat(lane, slot, weak);
+                }
+            }));
         }
     });
 }
 
-/// The engine has read answers, behind one of its own.
-fn take_answers(env: Env, slot: &Weak<JsCell<Slot>>) {
-    let reader = slot
-        .upgrade()
-        .and_then(|cell| cell.with(|slot| slot.socket.as_ref().map(AddSocket::reader)));
-    if let Some(Some(read)) = reader {
-        read(env);
+fn ask_later(slot: &Weak<JsCell<Slot>>, pause: Duration) {
+    if let Some(cell) = slot.upgrade() {
+        cell.with(|slot| slot.ask_again(pause));
     }
 }
 
-fn take_socket(env: Env, slot: Weak<JsCell<Slot>>, adds: Weak<Adds>, socket: Watched) {
+fn take_seat(lane: Rc<Lane>, slot: Weak<JsCell<Slot>>, adds: Weak<Adds>) {
     let (Some(cell), Some(open)) = (slot.upgrade(), adds.upgrade()) else {
-        return;
+        return lane.close_unused();
     };
     if open.queue().is_closed() {
-        return;
+        return lane.close_unused();
     }
     let queue = open.queue().keys().qualified_name.clone();
-    let socket = AddSocket::open(env, queue, socket, Rc::new(Owner { slot, adds }));
-    cell.with(|slot| slot.socket = socket);
+    let seat = lane.take_seat(Rc::new(Sender { queue, slot, adds }), &open);
+    cell.with(|slot| slot.seat = Some(seat));
 }
 
-/// The socket broke: what it was asked goes the plain way, and an add after the pause asks for another.
-fn lose_socket(slot: &JsCell<Slot>, adds: &Arc<Adds>, calls: Vec<(Request, Call)>, pause: Duration) {
-    let socket = slot.with(|slot| {
+/// The lane broke: what it was asked goes the plain way, and an add after the pause asks for another.
+fn lose_seat(slot: &JsCell<Slot>, adds: &Arc<Adds>, calls: Calls, pause: Duration) {
+    let seat = slot.with(|slot| {
         slot.ask_again(pause);
-        slot.socket.take()
+        slot.seat.take()
     });
-    if let Some(Some(socket)) = socket {
-        socket.close();
+    if let Some(Some(seat)) = seat {
+        seat.leave();
     }
     adds.take_over(calls);
 }
 
-struct Owner {
+struct Sender {
+    queue: String,
     slot: Weak<JsCell<Slot>>,
     adds: Weak<Adds>,
 }
 
-impl SocketOwner for Owner {
+impl User for Sender {
+    fn queue(&self) -> &str {
+        &self.queue
+    }
+
     fn answered(&self, env: Env, answers: Answers) {
         let (Some(slot), Some(adds)) = (self.slot.upgrade(), self.adds.upgrade()) else {
             return;
@@ -221,9 +227,9 @@ impl SocketOwner for Owner {
         }
     }
 
-    fn broken(&self, calls: Vec<(Request, Call)>, is_refused: bool) {
+    fn broken(&self, calls: Calls, is_refused: bool) {
         if let (Some(slot), Some(adds)) = (self.slot.upgrade(), self.adds.upgrade()) {
-            lose_socket(&slot, &adds, calls, if is_refused { PAUSE } else { Duration::ZERO });
+            lose_seat(&slot, &adds, calls, if is_refused { PAUSE } else { Duration::ZERO });
         }
     }
 }

@@ -19,10 +19,10 @@ use napi::{
 };
 
 use super::{
-    add_socket::read_answers,
     along::{remember, Along, Answered, Carrier, Idle},
     callbacks::Callbacks,
     js_cell::JsCell,
+    lane::read_answers,
     poll::{is_readable, PollHandle, Polled},
     spin::Spin,
 };

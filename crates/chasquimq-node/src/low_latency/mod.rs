@@ -4,12 +4,12 @@
 //! The plain way is complete without it: `AddShortcut` and `JobShortcut` are all that it knows of this. Without the feature
 //! `low-latency`, and on systems without Unix sockets, `plain.rs` stands in its place.
 
-mod add_socket;
 mod adds;
 mod along;
 mod callbacks;
 mod idle_wait;
 mod js_cell;
+mod lane;
 mod look;
 mod poll;
 mod spin;

@@ -80,8 +80,8 @@ impl NativeQueue {
         let keys = Keys::new(&options.prefix, &options.name);
         let adds = Adds::new(&env, &on_message, shortcut, &runtime, &server, |sink| match host {
             None => {
-                let connect = options.connection.to_options(options.skip_version_check);
-                Queue::new(connect, keys, move |event| sink.send(ToJs::Connection(event)))
+                let access = options.connection.to_access(options.skip_version_check);
+                Queue::new(access, keys, move |event| sink.send(ToJs::Connection(event)))
             }
             Some(host) => Queue::beside(host.adds.queue(), keys),
         })?;

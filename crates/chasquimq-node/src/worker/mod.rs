@@ -78,7 +78,7 @@ impl NativeWorker {
         }
         let (sender, messages) = (shortcut.clone(), sink.clone());
         let worker = Arc::new(Worker::new(
-            options.connection.to_options(options.skip_version_check),
+            options.connection.to_access(options.skip_version_check),
             keys,
             options.to_options(shortcut.is_some()),
             Arc::new(move |message| {

@@ -9,6 +9,7 @@ use crate::{
     queue::Queue,
     redis::{
         library::{args, COUNT_JOBS, COUNT_PRIORITIES, PUBLISH_EVENT},
+        names::split,
         reply::{int, shape, Reply},
     },
 };
@@ -152,28 +153,35 @@ impl Queue {
     pub async fn worker_clients(&self) -> Result<Vec<Client>> {
         let name = self.keys().worker_client("");
         let named = format!("{name}:w:");
-        self.clients(|found| found == name || found.starts_with(&named)).await
+        self.clients(|found| *found == name || found.starts_with(&named)).await
     }
 
     /// Readers of this queue's events that are connected to the server.
     pub async fn event_clients(&self) -> Result<Vec<Client>> {
         let name = self.keys().events_client();
-        self.clients(|found| found == name).await
+        self.clients(|found| *found == name).await
     }
 
-    async fn clients(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Client>> {
+    async fn clients(&self, is_wanted: impl Fn(&String) -> bool) -> Result<Vec<Client>> {
         let text = match self.connection().send(cmd("CLIENT").arg("LIST")).await? {
             Value::VerbatimString { text, .. } => text,
             other => redis::from_redis_value(other).unwrap_or_default(),
         };
-        let clients = text.lines().map(|line| {
+        let clients = text.lines().flat_map(|line| {
             let fields = line.split(' ').filter_map(|field| field.split_once('='));
-            fields
+            let client: Client = fields
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .collect::<Client>()
+                .collect();
+            let named = client.iter().position(|(field, _)| field == "name");
+            // one that several share is each of them
+            let names: Vec<_> = named.map(|at| split(&client[at].1).collect()).unwrap_or_default();
+            names.into_iter().filter(&is_wanted).map(move |name| {
+                let mut client = client.clone();
+                named.iter().for_each(|at| client[*at].1.clone_from(&name));
+                client
+            })
         });
-        let name_of = |client: &Client| client.iter().any(|(field, value)| field == "name" && is_wanted(value));
-        Ok(clients.filter(name_of).collect())
+        Ok(clients.collect())
     }
 
     /// Removes the oldest events until about `most` are left; those of one entry stay together. Answers how many went. Reads the log,

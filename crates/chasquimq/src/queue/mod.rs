@@ -21,7 +21,7 @@ mod waiting;
 use redis::Value;
 
 #[cfg(unix)]
-use crate::redis::wire::Watched;
+use crate::redis::wire::Watch;
 use crate::{
     add::{AddBatch, Added, Producer},
     error::{Error, Result},
@@ -30,9 +30,9 @@ use crate::{
         connection::Connection,
         exactly_once::Calls,
         library::{Arg, Script},
-        options::ConnectOptions,
         reply::{int, Reply},
         session::ConnectionEvent,
+        sharing::{Access, Use},
     },
 };
 
@@ -51,11 +51,12 @@ pub struct Queue {
 impl Queue {
     /// A queue that is not connected yet.
     pub fn new(
-        connect: ConnectOptions,
+        access: impl Into<Access>,
         keys: Keys,
         listener: impl Fn(ConnectionEvent) + Send + Sync + 'static,
     ) -> Self {
-        Self::over(Connection::new(connect.for_keys(&keys.base), listener), keys, false)
+        let access = access.into().for_keys(&keys.base);
+        Self::over(Connection::shared(access, Use::Calls, listener), keys, false)
     }
 
     /// A queue by the connection of another one, which tells of it and closes it.
@@ -126,7 +127,7 @@ impl Queue {
     /// # Errors
     /// As [`Connection::watch`].
     #[cfg(unix)]
-    pub async fn watch(&self, wake: impl Fn() + Send + 'static) -> Result<Option<Watched>> {
+    pub async fn watch(&self, wake: impl Fn() + Send + 'static) -> Result<Option<Watch>> {
         self.connection.watch(wake).await
     }
 

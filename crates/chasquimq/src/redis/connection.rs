@@ -1,5 +1,8 @@
 //! One connection to Redis that reconnects by itself. Calls wait while it reconnects, and fail once it is closed.
 
+#[cfg(unix)]
+mod watch;
+
 use std::{
     collections::HashMap,
     future::Future,
@@ -10,15 +13,14 @@ use std::{
 
 use redis::{Cmd, RedisError, Value};
 
-#[cfg(unix)]
-use super::wire::Watched;
 use super::{
     discovery::slot_of_each_master,
     failure::{answer_to, is_broken, is_passing, to_error},
     functions::{Found, Functions},
     link::Link,
     options::ConnectOptions,
-    session::{ConnectionEvent, Listener, Session, FIRST_RETRY},
+    session::{ConnectionEvent, Session, FIRST_RETRY},
+    sharing::{Access, Use},
 };
 use crate::{
     error::{Error, Refusal, Result},
@@ -52,13 +54,22 @@ impl std::fmt::Debug for Connection {
 impl Connection {
     /// A connection that is not open yet.
     pub fn new(options: ConnectOptions, listener: impl Fn(ConnectionEvent) + Send + Sync + 'static) -> Self {
-        Self::with_listener(options, Arc::new(listener))
+        Self::over(Session::new(options.into(), None, Arc::new(listener)))
     }
 
-    fn with_listener(options: ConnectOptions, listener: Listener) -> Self {
+    /// The same; what it opens is shared with others who want this.
+    pub(crate) fn shared(
+        access: Access,
+        wanted: Use,
+        listener: impl Fn(ConnectionEvent) + Send + Sync + 'static,
+    ) -> Self {
+        Self::over(Session::new(access, Some(wanted), Arc::new(listener)))
+    }
+
+    fn over(session: Arc<Session>) -> Self {
         Self {
             shared: Arc::new(Shared {
-                session: Session::new(options, listener),
+                session,
                 others: Mutex::default(),
             }),
         }
@@ -76,12 +87,9 @@ impl Connection {
             return self.clone();
         };
         let mut others = self.shared.others.lock().unwrap_or_else(PoisonError::into_inner);
-        let other = others.entry(slot).or_insert_with(|| {
-            Self::with_listener(
-                ConnectOptions::clone(options).for_keys(base),
-                self.session().listener.clone(),
-            )
-        });
+        let other = others
+            .entry(slot)
+            .or_insert_with(|| Self::over(self.session().beside(ConnectOptions::clone(options).for_keys(base))));
         if self.is_closed() {
             other.close();
         }
@@ -139,7 +147,7 @@ impl Connection {
             if let Some(fault) = self.functions().fault_of(command) {
                 return Err(fault);
             }
-            match self.ask(&link, command, writes).await {
+            match self.session().until_closed(self.ask(&link, command, writes)).await? {
                 Ok(value) => return Ok(value),
                 Err(error) if is_passing(&error) => {
                     self.session().until_closed(tokio::time::sleep(FIRST_RETRY)).await?
@@ -185,34 +193,35 @@ impl Connection {
         answer.unwrap_or_else(|| Err(io::Error::from(ErrorKind::TimedOut).into()))
     }
 
+    /// The same for what is sent once.
+    async fn once<T>(&self, command: Option<&Cmd>, ask: impl AsyncFnOnce(&Link) -> redis::RedisResult<T>) -> Result<T> {
+        let (link, generation) = self.session().connected().await?;
+        let asked = Box::pin(self.unless_replaced(&link, ask(&link)));
+        let answer = self.session().until_closed(asked).await?;
+        answer.map_err(|error| self.failed_once(command, &error, &link, generation))
+    }
+
     /// Sends a command once, without a retry.
     /// # Errors
     /// As [`Connection::send`], and [`Error::Connection`] when the connection breaks meanwhile.
     pub async fn send_once(&self, command: &Cmd) -> Result<Value> {
-        let (link, generation) = self.session().connected().await?;
-        Box::pin(self.unless_replaced(&link, link.ask_master(command)))
+        self.once(Some(command), async |link| link.ask_master(command).await)
             .await
-            .map_err(|error| self.failed_once(Some(command), &error, &link, generation))
     }
 
     /// Sends a pipeline once. A reply in it may be an error.
     /// # Errors
     /// As [`Connection::send_once`].
     pub async fn send_pipeline_once(&self, pipeline: &redis::Pipeline, count: usize) -> Result<Vec<Value>> {
-        let (link, generation) = self.session().connected().await?;
-        Box::pin(self.unless_replaced(&link, link.ask_all(pipeline, count)))
-            .await
-            .map_err(|error| self.failed_once(None, &error, &link, generation))
+        self.once(None, async |link| link.ask_all(pipeline, count).await).await
     }
 
     /// The same for reads, which a replica would answer, too.
     /// # Errors
     /// As [`Connection::send_once`].
     pub(crate) async fn read_pipeline_once(&self, reads: &redis::Pipeline, count: usize) -> Result<Vec<Value>> {
-        let (link, generation) = self.session().connected().await?;
-        Box::pin(self.unless_replaced(&link, link.ask_all_of_master(reads, count)))
+        self.once(None, async |link| link.ask_all_of_master(reads, count).await)
             .await
-            .map_err(|error| self.failed_once(None, &error, &link, generation))
     }
 
     fn failed_once(&self, command: Option<&Cmd>, error: &RedisError, link: &Link, generation: u64) -> Error {
@@ -319,37 +328,14 @@ impl Connection {
         self.session().lose(generation);
     }
 
+    /// Has the server forget the name of a worker that goes.
+    pub(crate) async fn forget_name(&self) {
+        self.session().forget_name().await;
+    }
+
     /// Drops the connection and all calls in flight without an event.
     pub fn discard_connection(&self) {
         self.session().discard();
-    }
-
-    /// The connection as an event loop sees it, which reads what it is answered itself; `None` once closed. It breaks where nothing is answered while
-    /// another server has taken the place of that one. `wake`: there are answers that the engine has read; called on its thread.
-    /// # Errors
-    /// As [`Connection::send`].
-    #[cfg(unix)]
-    pub async fn watch(&self, wake: impl Fn() + Send + 'static) -> Result<Option<Watched>> {
-        let Some(link) = self.link_to_watch().await? else {
-            return Ok(None);
-        };
-        self.session().cut_once_replaced(&link);
-        Ok(Some(link.wire().watched(wake)))
-    }
-
-    /// The same for waits, which are answered late; `None` where somebody watches already.
-    #[cfg(unix)]
-    pub(crate) async fn watch_for_waits(&self, wake: impl Fn() + Send + 'static) -> Result<Option<Watched>> {
-        let link = self.link_to_watch().await?;
-        Ok(link.and_then(|link| link.wire().watched_alone(wake)))
-    }
-
-    #[cfg(unix)]
-    async fn link_to_watch(&self) -> Result<Option<Link>> {
-        match self.session().connected().await {
-            Err(Error::Closed) => Ok(None),
-            connected => Ok(Some(connected?.0)),
-        }
     }
 }
 

@@ -1,16 +1,18 @@
 //! One open connection, as calls of the engine see it: commands in, replies out, until it breaks.
 
 use std::{
+    any::Any,
     future::Future,
     sync::{
         atomic::{AtomicBool, Ordering},
-        Arc,
+        Arc, OnceLock, Weak,
     },
 };
 
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value};
 
 use super::{
+    names::Names,
     options::ConnectOptions,
     reply::is_replica,
     stream,
@@ -22,15 +24,33 @@ use crate::error::Error;
 /// An open connection that many tasks share. It closes with its last clone.
 #[derive(Clone)]
 pub(super) struct Link {
-    wire: Wire,
     known: Arc<Known>,
 }
 
-/// Where to it leads.
+/// The connection, and where to it leads.
 struct Known {
+    wire: Wire,
     server: Arc<ConnectOptions>,
     // it was a master at login, and ROLE is allowed
     is_master: AtomicBool,
+    // the server's INFO at login
+    info: OnceLock<String>,
+    // by what others find it
+    shared_by: OnceLock<Arc<dyn Any + Send + Sync>>,
+    names: Names,
+}
+
+/// A connection that others keep open.
+pub(super) struct WeakLink(Weak<Known>);
+
+impl WeakLink {
+    /// The connection, if it is there and of use.
+    pub fn upgrade(&self) -> Option<Link> {
+        let link = Link {
+            known: self.0.upgrade()?,
+        };
+        (!link.is_over()).then_some(link)
+    }
 }
 
 impl Link {
@@ -44,18 +64,54 @@ impl Link {
         let peer = peer.unwrap_or_else(|| format!("{:?}", server.path));
         let place = format!("{peer} {} {:?}", server.db, server.username);
         Self {
-            wire: Wire::over(transport, place),
             known: Arc::new(Known {
+                wire: Wire::over(transport, place),
                 server,
                 is_master: AtomicBool::new(false),
+                info: OnceLock::new(),
+                shared_by: OnceLock::new(),
+                names: Names::default(),
             }),
         }
     }
 
     /// The connection itself.
-    #[cfg(unix)]
     pub fn wire(&self) -> &Wire {
-        &self.wire
+        &self.known.wire
+    }
+
+    /// Others may have it, and find it by this, which is there as long as it is.
+    pub fn shared_by(&self, shared_by: Arc<dyn Any + Send + Sync>) -> WeakLink {
+        let _ = self.known.shared_by.set(shared_by);
+        WeakLink(Arc::downgrade(&self.known))
+    }
+
+    /// Has the server know it by this name, too, as long as that is there.
+    pub async fn named(&self, name: &str) -> Named {
+        self.known.names.add(name);
+        let named = Named {
+            name: name.to_owned(),
+            link: self.clone(),
+        };
+        self.known.names.tell(&self.known.wire).await;
+        named
+    }
+
+    /// Notes what the server said of itself at login.
+    pub fn note_info(&self, info: String) {
+        let _ = self.known.info.set(info);
+    }
+
+    /// What the server said of itself at login.
+    pub fn info(&self) -> &str {
+        self.known.info.get().map_or("", String::as_str)
+    }
+
+    /// Its user needs it no more: it closes, unless others have it.
+    pub fn leave(self) {
+        if self.known.shared_by.get().is_none() {
+            self.cut();
+        }
     }
 
     /// The server's options.
@@ -113,7 +169,7 @@ impl Link {
 
     /// Sends a command; an error reply becomes an `Err`.
     pub async fn ask(&self, command: &Cmd) -> RedisResult<Value> {
-        let answers = self.wire.ask(command.get_packed_command(), 1).await?;
+        let answers = self.known.wire.ask(command.get_packed_command(), 1).await?;
         answers
             .into_iter()
             .next()
@@ -122,28 +178,53 @@ impl Link {
 
     /// Sends a pipeline. A reply in it may be an error.
     pub async fn ask_all(&self, pipeline: &Pipeline, count: usize) -> RedisResult<Vec<Value>> {
-        let answers = self.wire.ask(pipeline.get_packed_pipeline(), count).await?;
+        let answers = self.known.wire.ask(pipeline.get_packed_pipeline(), count).await?;
         answers.into_iter().map(to_value).collect()
     }
 
     /// What came that no server of Redis sends, if it is for that that it broke.
     pub fn fault(&self) -> Option<RedisError> {
-        self.wire.fault()
+        self.known.wire.fault()
     }
 
     /// Whether it is closed, or broken as far as is known.
     pub fn is_over(&self) -> bool {
-        self.wire.is_over()
+        self.known.wire.is_over()
     }
 
     /// Closes it, and fails all calls in flight.
     pub fn cut(&self) {
-        self.wire.cut();
+        self.known.wire.cut();
     }
 
     /// Ends with the connection, which it does not keep open.
     pub fn ended(&self) -> impl Future<Output = ()> + use<> {
-        self.wire.ended()
+        self.known.wire.ended()
+    }
+}
+
+/// A name that a connection bears for one of its users.
+pub(super) struct Named {
+    name: String,
+    link: Link,
+}
+
+impl Named {
+    /// The server knows it no more once this has ended.
+    pub async fn forget(self) {
+        let link = self.link.clone();
+        drop(self);
+        link.known.names.tell(&link.known.wire).await;
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        let Known { names, wire, .. } = &*self.link.known;
+        // one that nobody has a name for is about to close
+        if names.remove(&self.name) {
+            drop(names.send(wire));
+        }
     }
 }
 

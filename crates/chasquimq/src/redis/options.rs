@@ -68,7 +68,7 @@ pub enum Family {
 }
 
 /// TLS settings, PEM texts as Node takes them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsOptions {
     /// Accept certificates that cannot be verified.
     pub insecure: bool,
@@ -148,6 +148,16 @@ impl ConnectOptions {
             *slot = slot_of(base);
         }
         self
+    }
+
+    /// Whether a connection to a server serves for the other one, too. Of servers that were found; what is checked of them may differ.
+    pub(super) fn reaches_the_same(&self, other: &Self) -> bool {
+        let place = |options: &Self| (options.host.clone(), options.port, options.family, options.path.clone());
+        let login = |options: &Self| (options.username.clone(), options.password.clone(), options.db);
+        place(self) == place(other)
+            && login(self) == login(other)
+            && self.tls == other.tls
+            && (self.connect_timeout, &self.client_name) == (other.connect_timeout, &other.client_name)
     }
 
     /// The slot, in a cluster.

@@ -1,9 +1,10 @@
 //! Keeps one link to the server: opens it when it is first needed, and again when it breaks or another server takes over.
 
+mod replaced;
+
 use std::{
     future::Future,
     io::{self, ErrorKind},
-    pin::pin,
     sync::{
         atomic::{AtomicBool, AtomicU64, Ordering},
         Arc, Mutex, Weak,
@@ -18,18 +19,17 @@ use super::{
     discovery::Finder,
     failure::to_error,
     functions::{look, Found, Functions, LATELY},
-    link::Link,
+    link::{Link, Named},
     login::{check_version, field, in_time, log_in, server_info},
     options::ConnectOptions,
     scripts::LIBRARY_NAME,
+    sharing::{Access, Sharing, Use},
 };
 use crate::error::{Error, Result};
 
 pub(super) const FIRST_RETRY: Duration = Duration::from_millis(50);
 // with a login on top, work resumes within a second of the server's return
 const LAST_RETRY: Duration = Duration::from_millis(500);
-// a server that takes longer to reply may have been replaced
-const PATIENCE: Duration = Duration::from_secs(1);
 
 const NO_EVICTION: &str = "noeviction";
 
@@ -52,6 +52,11 @@ pub(super) type Listener = Arc<dyn Fn(ConnectionEvent) + Send + Sync>;
 pub(super) struct Session {
     pub(super) options: Arc<ConnectOptions>,
     pub(super) listener: Listener,
+    // with whom it shares its links, who want the same
+    sharing: Sharing,
+    wanted: Option<Use>,
+    // what such a link is called for it
+    name: Option<String>,
     // for what must not keep it alive
     own: Weak<Session>,
     finder: Finder,
@@ -71,15 +76,21 @@ pub(super) struct Session {
 #[derive(Default)]
 struct Current {
     link: Option<Link>,
+    named: Option<Named>,
     generation: u64,
 }
 
 impl Session {
-    /// A session without a link.
-    pub(super) fn new(options: ConnectOptions, listener: Listener) -> Arc<Self> {
+    /// A session without a link. Its links are others', too, who want the same, unless it wants nothing that others do.
+    pub(super) fn new(access: Access, wanted: Option<Use>, listener: Listener) -> Arc<Self> {
+        let Access { mut options, sharing } = access;
+        let name = options.client_name.take_if(|_| wanted == Some(Use::Steps));
         Arc::new_cyclic(|own| Self {
             options: Arc::new(options),
             listener,
+            sharing,
+            wanted,
+            name,
             own: own.clone(),
             finder: Finder::default(),
             looked: tokio::sync::Mutex::default(),
@@ -91,6 +102,12 @@ impl Session {
             run_id: Mutex::default(),
             servers: AtomicU64::new(0),
         })
+    }
+
+    /// One that wants the same of the server of these options.
+    pub(super) fn beside(&self, options: ConnectOptions) -> Arc<Self> {
+        let sharing = self.sharing.clone();
+        Self::new(Access { options, sharing }, self.wanted, self.listener.clone())
     }
 
     /// Connects once.
@@ -175,15 +192,12 @@ impl Session {
     }
 
     async fn connect_to(&self, options: &Arc<ConnectOptions>) -> Result<()> {
-        let (link, mut info) = in_time(options, log_in(options)).await?;
-        // a server that restarts loads its data first and refuses commands meanwhile
-        while info.contains("\nloading:1") {
-            tokio::time::sleep(FIRST_RETRY).await;
-            info = in_time(options, server_info(&link)).await?;
-        }
-        match field(&info, "role:") {
-            // in a cluster a replica redirects to its master
-            Some("master") if self.options.slot().is_none() => link.note_master(),
+        let link = match self.wanted {
+            Some(wanted) => self.sharing.link(wanted, options, self.open(options)).await?,
+            None => self.open(options).await?,
+        };
+        let info = link.info();
+        match field(info, "role:") {
             // a sentinel may not know of the failover yet
             Some(role) if role != "master" && self.options.wants_master() => {
                 let message = format!("{}:{} is not the master", options.host, options.port);
@@ -192,22 +206,42 @@ impl Session {
             _ => {}
         }
         if !options.skip_version_check {
-            check_version(&info)?;
-            let policy = field(&info, "maxmemory_policy:").unwrap_or(NO_EVICTION);
+            check_version(info)?;
+            let policy = field(info, "maxmemory_policy:").unwrap_or(NO_EVICTION);
             if policy != NO_EVICTION && !self.warned_of_eviction.swap(true, Ordering::Relaxed) {
                 (self.listener)(ConnectionEvent::Evicts(policy.to_owned()));
             }
         }
-        let run_id = field(&info, "run_id:").unwrap_or_default();
+        let run_id = field(info, "run_id:").unwrap_or_default();
         let found = in_time(options, look(&link, run_id, LATELY)).await?;
+        let named = match &self.name {
+            Some(name) => Some(in_time(options, async { Ok(link.named(name).await) }).await?),
+            None => None,
+        };
         self.tell_foreign(self.functions.opened(found));
         if let Ok(mut current) = self.current.lock() {
             self.note_server(run_id, current.generation > 0);
             current.generation += 1;
             self.watch(&link, current.generation);
-            current.link = Some(link);
+            (current.link, current.named) = (Some(link), named);
         }
         Ok(())
+    }
+
+    /// Opens a link.
+    async fn open(&self, options: &Arc<ConnectOptions>) -> Result<Link> {
+        let (link, mut info) = in_time(options, log_in(options)).await?;
+        // a server that restarts loads its data first and refuses commands meanwhile
+        while info.contains("\nloading:1") {
+            tokio::time::sleep(FIRST_RETRY).await;
+            info = in_time(options, server_info(&link)).await?;
+        }
+        // in a cluster a replica redirects to its master
+        if field(&info, "role:") == Some("master") && self.options.slot().is_none() {
+            link.note_master();
+        }
+        link.note_info(info);
+        Ok(link)
     }
 
     /// Has it told that the link of this generation broke, though no call is under way.
@@ -250,61 +284,6 @@ impl Session {
         }
     }
 
-    /// Runs `talk` with a server. `None` when the server hangs and another has replaced it.
-    pub(super) async fn unless_replaced<T>(&self, server: &ConnectOptions, talk: impl Future<Output = T>) -> Option<T> {
-        if self.options.discovery.is_none() {
-            return Some(talk.await);
-        }
-        let mut talk = pin!(talk);
-        loop {
-            let replaced = async {
-                tokio::time::sleep(PATIENCE).await;
-                self.is_replaced(server).await
-            };
-            tokio::select! {
-                biased;
-                done = &mut talk => return Some(done),
-                is_replaced = replaced => if is_replaced {
-                    return None;
-                },
-            }
-        }
-    }
-
-    /// Breaks off a connection to a server that hangs, once another has replaced it: an event loop that watches does not notice.
-    #[cfg(unix)]
-    pub(super) fn cut_once_replaced(&self, link: &Link) {
-        if self.options.discovery.is_none() {
-            return;
-        }
-        let (own, server, wire) = (self.own.clone(), link.server().clone(), link.wire().downgrade());
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(PATIENCE).await;
-                let (Some(session), Some(silent)) = (own.upgrade(), wire.silent_for()) else {
-                    return;
-                };
-                if silent >= PATIENCE && session.is_replaced(&server).await {
-                    return wire.cut();
-                }
-            }
-        });
-    }
-
-    async fn is_replaced(&self, server: &ConnectOptions) -> bool {
-        // one of those that wait asks, however many they are
-        let mut looked = self.looked.lock().await;
-        if looked.as_ref().is_none_or(|(at, _)| at.elapsed() >= PATIENCE / 2) {
-            let at = Instant::now();
-            *looked = Some((at, self.finder.find(&self.options).await.ok()));
-        }
-        match &*looked {
-            Some((_, Some(found))) => (&found.host, found.port) != (&server.host, server.port),
-            // no replacement is known
-            _ => false,
-        }
-    }
-
     /// Whether the error says that another server is the right one: this is a replica, or does not serve the slot.
     pub(super) fn is_elsewhere(&self, error: &RedisError) -> bool {
         match error.code() {
@@ -326,7 +305,11 @@ impl Session {
                 self.finder.distrust();
             }
         }
-        lost.cut();
+        match error.redirect_node() {
+            // that of some slots is elsewhere
+            Some(_) => lost.leave(),
+            None => lost.cut(),
+        }
         if self.options.slot().is_none() && !self.is_closed() {
             (self.listener)(ConnectionEvent::Closed);
             (self.listener)(ConnectionEvent::Failed(to_error(error, link.server())));
@@ -336,8 +319,11 @@ impl Session {
     /// Takes out the link of this generation.
     fn take(&self, generation: u64) -> Option<Link> {
         let mut current = self.current.lock().ok()?;
-        let is_current = current.generation == generation;
-        current.link.take_if(|_| is_current)
+        if current.generation != generation {
+            return None;
+        }
+        current.named = None;
+        current.link.take()
     }
 
     /// Drops the link of this generation, which broke.
@@ -355,10 +341,22 @@ impl Session {
         }
     }
 
-    /// Drops the link and all calls in flight without an event.
+    /// Drops the link without an event: with all calls in flight, unless it is others', too.
     pub(super) fn discard(&self) {
-        if let Some(link) = self.current.lock().ok().and_then(|mut current| current.link.take()) {
-            link.cut();
+        let dropped = self.current.lock().map(|mut current| {
+            let Current { link, named, .. } = &mut *current;
+            (link.take(), named.take())
+        });
+        if let Ok((Some(link), _)) = dropped {
+            link.leave();
+        }
+    }
+
+    /// Has the server forget the name that the link bears for this session.
+    pub(super) async fn forget_name(&self) {
+        let named = self.current.lock().ok().and_then(|mut current| current.named.take());
+        if let Some(named) = named {
+            named.forget().await;
         }
     }
 

@@ -32,7 +32,7 @@ use super::{
 use crate::error::{Error, Result};
 
 #[cfg(unix)]
-pub use self::watched::Watched;
+pub use self::watched::{Watch, Watched, WireId};
 
 /// What a command is answered.
 pub type Answer = Result<Value>;
@@ -152,9 +152,15 @@ impl Wire {
 
     /// Sends commands, and gives their answers; an error when it broke, with the reason where the server has told one.
     pub(super) async fn ask(&self, commands: Vec<u8>, replies: usize) -> RedisResult<Vec<Answer>> {
+        let answers = self.give(commands, replies);
+        answers.await.map_err(|_| self.why().unwrap_or_else(reset))
+    }
+
+    /// Sends commands, whose answers come later.
+    pub(super) fn give(&self, commands: Vec<u8>, replies: usize) -> oneshot::Receiver<Vec<Answer>> {
         let (taker, answers) = oneshot::channel();
         self.shared.give(&commands.into(), replies, taker);
-        answers.await.map_err(|_| self.why().unwrap_or_else(reset))
+        answers
     }
 
     fn why(&self) -> Option<RedisError> {

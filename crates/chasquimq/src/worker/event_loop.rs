@@ -97,6 +97,7 @@ impl Loop {
     ) -> Self {
         let waiter = Waiter::start(waiting.clone(), &keys);
         let among = options.runner.join(&keys.base);
+        let servers = connection.servers();
         Self {
             connection,
             waiting,
@@ -124,7 +125,7 @@ impl Loop {
             checked_claim: 0,
             next_scan: None,
             scan: None,
-            servers: 0,
+            servers,
             has_lost_track: false,
             room_changed: false,
             lent_due: None,

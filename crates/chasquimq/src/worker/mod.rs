@@ -71,7 +71,12 @@ pub use short_way::Told;
 use crate::{
     error::{Error, Result},
     keys::Keys,
-    redis::{connection::Connection, options::ConnectOptions, session::ConnectionEvent},
+    redis::{
+        connection::Connection,
+        options::ConnectOptions,
+        session::ConnectionEvent,
+        sharing::{Access, Use},
+    },
 };
 
 /// How long a graceful close waits for a server that answers nothing, or refuses everything.
@@ -108,18 +113,16 @@ impl Drop for Worker {
 
 impl Worker {
     /// Makes a worker that fetches nothing yet. Call it on a tokio runtime.
-    pub fn new(connect: ConnectOptions, keys: Keys, options: WorkerOptions, sink: Sink) -> Self {
-        let connect = connect.for_keys(&keys.base);
+    pub fn new(access: impl Into<Access>, keys: Keys, options: WorkerOptions, sink: Sink) -> Self {
+        let access = access.into().for_keys(&keys.base);
+        let connect = access.options.clone();
+        let named = access.named(keys.worker_client(&options.name));
         let events = sink.clone();
         let listen = move |event| {
             events(Message {
                 connection: Some(event),
                 ..Message::default()
             })
-        };
-        let named = ConnectOptions {
-            client_name: Some(keys.worker_client(&options.name)),
-            ..connect.clone()
         };
         // one of them is seen as the worker, and says what the server is like, and that it is gone
         let tell = listen.clone();
@@ -132,7 +135,7 @@ impl Worker {
             skip_version_check: true,
             ..connect
         };
-        let connection = Connection::new(named, listen);
+        let connection = Connection::shared(named, Use::Steps, listen);
         let waiting = Connection::new(others.clone(), listen_to_others.clone());
         let manual = manual::ManualWaiter::new(Connection::new(others, listen_to_others), connection.clone(), &keys);
         let key = keys.key("state");
@@ -323,6 +326,8 @@ impl Worker {
                 _ = closed => {}
                 () = self.unreachable(PATIENCE_AT_CLOSE) => {}
             }
+            // one that looks for workers next finds it no more
+            let _ = tokio::time::timeout(PATIENCE_AT_CLOSE, self.connection.forget_name()).await;
         }
         self.connection.close();
         self.stop_waiting();

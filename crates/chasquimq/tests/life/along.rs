@@ -10,7 +10,7 @@ use std::{
 
 use chasquimq::{
     add::{read_added, split_answer, Call},
-    redis::wire::{Value, Watched},
+    redis::wire::{Value, Watch, Watched},
     system_now_ms,
     worker::IdleSocket,
     AddBatch, ConnectOptions, Connection, JobOptions, NewJob, Queue, WorkerOptions,
@@ -137,7 +137,10 @@ impl Asked {
     /// Sends a command and waits for its answer; none where the connection breaks.
     async fn ask(&mut self, command: &[u8]) -> Option<Value> {
         if self.socket.is_none() {
-            self.socket = self.connection.watch(|| {}).await.ok().flatten();
+            self.socket = match self.connection.watch(|| {}).await {
+                Ok(Some(Watch::Begins(socket))) => Some(socket),
+                _ => None,
+            };
         }
         let socket = self.socket.as_ref()?;
         let mut replies = Vec::new();

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use chasquimq::{
     add::{read_added, Call},
-    redis::wire::Watched,
+    redis::wire::{Watch, Watched},
     system_now_ms, AddBatch, JobOptions, NewJob, Queue,
 };
 
@@ -32,7 +32,10 @@ impl Adding<'_> {
     async fn add(&mut self, batch: AddBatch) {
         if self.socket.is_none() {
             // a connection that breaks while it is made is tried again with the next batch
-            self.socket = self.queue.watch(|| {}).await.unwrap_or(None);
+            self.socket = match self.queue.watch(|| {}).await {
+                Ok(Some(Watch::Begins(socket))) => Some(socket),
+                _ => None,
+            };
         }
         let call = self.queue.producer().begin(batch);
         let commands = self.queue.producer().commands(&call);

@@ -24,7 +24,7 @@ fn text(bytes: usize) -> Vec<u8> {
 #[tokio::test]
 async fn replies_are_received_whole_until_something_comes_that_is_none() {
     let (wire, mut far) = open_pair();
-    let watched = wire.watched(|| {});
+    let watched = wire.watched(|| {}).expect("nobody watches");
     watched.send(&Commands::default(), 4).expect("an open connection");
     let all = [b":7\r\n*2\r\n:1\r\n".as_slice(), &text(100_000), b"+OK\r\n:x\r\n"].concat();
     let mut replies = Vec::new();
@@ -85,7 +85,7 @@ async fn what_the_system_does_not_take_at_once_is_sent_later() {
     let expected = [commands.pieces().collect::<Vec<_>>().concat().as_slice(), b"next"].concat();
 
     let (wire, far) = open_pair();
-    let watched = wire.watched(|| {});
+    let watched = wire.watched(|| {}).expect("nobody watches");
     assert!(!watched.send(&commands, 3).expect("a part is sent"));
     assert!(!watched
         .send(&b"next".to_vec().into(), 1)
@@ -109,7 +109,8 @@ async fn what_the_system_does_not_take_at_once_is_sent_later() {
 async fn the_engine_and_an_event_loop_are_answered_in_the_order_in_which_they_asked() {
     let (wire, far) = open_pair();
     let (wakes, woken) = std::sync::mpsc::channel();
-    let watched = wire.watched(move || wakes.send(()).expect("an event loop"));
+    let wake = move || wakes.send(()).expect("an event loop");
+    let watched = wire.watched(wake).expect("nobody watches");
     let mut asked = Vec::new();
     for _ in 0..50 {
         watched.send(&b"?".to_vec().into(), 1).expect("an open connection");
@@ -130,10 +131,10 @@ async fn the_engine_and_an_event_loop_are_answered_in_the_order_in_which_they_as
 #[tokio::test]
 async fn an_event_loop_gets_no_answers_to_what_the_one_before_it_asked() {
     let (wire, far) = open_pair();
-    let first = wire.watched(|| {});
+    let first = wire.watched(|| {}).expect("nobody watches");
     first.send(&b"?".to_vec().into(), 1).expect("an open connection");
     drop(first);
-    let second = wire.watched(|| {});
+    let second = wire.watched(|| {}).expect("nobody watches");
     second.send(&b"?".to_vec().into(), 1).expect("an open connection");
     let (_, _far) = answer(far, 2, 2).await;
     let mut replies = Vec::new();
@@ -144,8 +145,8 @@ async fn an_event_loop_gets_no_answers_to_what_the_one_before_it_asked() {
 #[tokio::test]
 async fn one_event_loop_keeps_others_away_as_long_as_it_watches() {
     let (wire, _far) = open_pair();
-    let first = wire.watched_alone(|| {}).expect("nobody watches");
-    assert!(wire.watched_alone(|| {}).is_none());
+    let first = wire.watched(|| {}).expect("nobody watches");
+    assert!(wire.watched(|| {}).is_none());
     drop(first);
-    assert!(wire.watched_alone(|| {}).is_some());
+    assert!(wire.watched(|| {}).is_some());
 }

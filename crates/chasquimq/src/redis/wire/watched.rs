@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Answer, Shared, State, Waiting, Watcher, Wire};
+use super::{Answer, Shared, Waiting, Watcher, Wire};
 use crate::redis::commands::Commands;
 
 /// A connection as an event loop sees it, until it watches no more.
@@ -17,29 +17,41 @@ pub struct Watched {
     number: u32,
 }
 
+/// Which connection it is, of those that are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WireId(usize);
+
+/// An event loop that asks to watch a connection.
+#[derive(Debug)]
+pub enum Watch {
+    /// It does.
+    Begins(Watched),
+    /// One does already: whoever shares the connection shares this.
+    Goes(WireId),
+}
+
 impl Wire {
-    /// From now on this event loop reads, and none before it. `wake` tells it of answers that the engine has read, on the engine's thread.
-    pub(in super::super) fn watched(&self, wake: impl Fn() + Send + 'static) -> Watched {
-        self.watched_by(&mut self.state(), wake)
+    /// Which one it is.
+    pub(in super::super) fn id(&self) -> WireId {
+        WireId(std::sync::Arc::as_ptr(&self.shared) as usize)
     }
 
-    /// The same unless one does.
-    pub(in super::super) fn watched_alone(&self, wake: impl Fn() + Send + 'static) -> Option<Watched> {
+    /// From now on this event loop reads; none while another one does. `wake` tells it of answers that the engine has read, on the engine's thread.
+    pub(in super::super) fn watched(&self, wake: impl Fn() + Send + 'static) -> Option<Watched> {
         let mut state = self.state();
-        state.watcher.is_none().then(|| self.watched_by(&mut state, wake))
-    }
-
-    fn watched_by(&self, state: &mut State, wake: impl Fn() + Send + 'static) -> Watched {
+        if state.watcher.is_some() {
+            return None;
+        }
         state.watchers = state.watchers.wrapping_add(1);
         let number = state.watchers;
         let wake = Box::new(wake);
         state.watcher = Some(Watcher { number, wake });
         state.answers.clear();
         self.shared.called.notify_one();
-        Watched {
+        Some(Watched {
             wire: self.clone(),
             number,
-        }
+        })
     }
 
     /// The same, without keeping it open.
@@ -49,6 +61,11 @@ impl Wire {
 }
 
 impl Watched {
+    /// Which connection it is, as long as this value is there.
+    pub fn id(&self) -> WireId {
+        self.wire.id()
+    }
+
     /// The descriptor to watch for reading, as long as this value is there.
     pub fn fd(&self) -> RawFd {
         self.wire.state().transport.socket().as_raw_fd()
