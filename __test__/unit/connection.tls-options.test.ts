@@ -86,7 +86,11 @@ describe('certificates and keys', () => {
 describe('checkServerIdentity', () => {
   it('reaches the engine, unless it changes nothing', () => {
     const checkServerIdentity = () => undefined;
-    expect(readTls({ checkServerIdentity })).toEqual({ checkIdentity: expect.any(Function) });
+    const read = readTls({ checkServerIdentity });
+    expect(read).toEqual({ checkIdentity: expect.any(Function), checkNumber: expect.any(Number) });
+    // connections are shared by those who decide alike
+    expect(readTls({ checkServerIdentity })?.checkNumber).toBe(read?.checkNumber);
+    expect(readTls({ checkServerIdentity: () => undefined })?.checkNumber).not.toBe(read?.checkNumber);
     expect(readTls({ checkServerIdentity, rejectUnauthorized: false })).toEqual({ rejectUnauthorized: false });
     expect(readTls({ checkServerIdentity: tls.checkServerIdentity })).toEqual({});
     expect(() => readTls({ checkServerIdentity: 'no' })).toThrow(TypeError);
