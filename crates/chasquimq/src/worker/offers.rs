@@ -20,9 +20,12 @@ pub use self::words::Words;
 use super::{batch::Batch, options::WorkerOptions};
 use crate::clock::Moment;
 
-/// Surplus starts within the window of its worker's pace, one job after the other. What is late by so much is somebody else's, if anybody is idle.
+/// Surplus starts within the window of its worker's pace, one job after the other. What is late by so much is somebody else's, if anybody is idle: that is asked
+/// first, and takes as long again.
+const SURPLUS_PATIENCE: Duration = Duration::from_millis(1);
+/// The same of jobs with a slot, which start at once unless the event loop is busy.
 const PATIENCE: Duration = Duration::from_millis(4);
-/// Jobs with a slot start one after the other, unless the event loop is busy. All of them have so much time, in terms of [`PATIENCE`].
+/// They start one after the other. All of them have so much time, in terms of [`PATIENCE`].
 const SLOTTED: u32 = 4;
 /// An event loop that is late each time, though no job of this worker runs there, is given more time, up to this: perhaps the machine is slow, and every
 /// worker as late.
@@ -342,7 +345,7 @@ impl State {
     fn late_at(&self, words: &Words, terms: Terms) -> Option<Instant> {
         let surplus = self.offers.iter().find(|offer| offer.has_surplus(words)).map(|offer| {
             let by_pace = offer.since + terms.window;
-            by_pace.min(self.since + terms.gap) + PATIENCE
+            by_pace.min(self.since + terms.gap) + SURPLUS_PATIENCE
         });
         let slotted = terms.with_slots.then(|| self.slotted_late_at(words)).flatten();
         surplus.into_iter().chain(slotted).min()

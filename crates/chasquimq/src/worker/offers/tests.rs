@@ -129,7 +129,7 @@ fn what_is_late_is_looked_after_and_surplus_goes_back_in_the_end() {
     let offer = hand_over(&offers, 0, 3, 3);
     let now = Instant::now();
     let look = offers.next_look(TERMS).expect("a time");
-    assert!(look <= now + PATIENCE);
+    assert!(look <= now + GAP + SURPLUS_PATIENCE);
     assert_eq!(offers.late(TERMS, look - Duration::from_micros(1)), None);
     assert_eq!(offers.late(TERMS, look), Some(Late::IfAnyIdle));
     // not again at once
@@ -146,13 +146,13 @@ fn surplus_is_late_when_none_of_it_follows_and_when_it_takes_long_in_all() {
     let offer = hand_over(&offers, 0, 9, 9);
     let handed_over = Instant::now();
     assert_eq!(draw(&offers, offer, 1), 1);
-    let drawn = handed_over + PATIENCE;
+    let drawn = handed_over + SURPLUS_PATIENCE;
     assert_eq!(offers.late(TERMS, drawn), None);
     assert_eq!(offers.late(TERMS, drawn + GAP), None);
     // one that follows is seen
     assert_eq!(draw(&offers, offer, 1), 1);
-    assert_eq!(offers.late(TERMS, drawn + GAP + PATIENCE), None);
-    let none_follows = drawn + 2 * (GAP + PATIENCE);
+    assert_eq!(offers.late(TERMS, drawn + GAP + SURPLUS_PATIENCE), None);
+    let none_follows = drawn + 2 * (GAP + SURPLUS_PATIENCE);
     assert!(none_follows < handed_over + WINDOW);
     assert_eq!(offers.late(TERMS, none_follows), Some(Late::IfAnyIdle));
     let short = Terms {
