@@ -44,10 +44,13 @@ impl<T: Send + 'static, A: 'static + JsValuesTupleIntoVec> Sink<T, A> {
 
     /// Hands a message over; after the close it is dropped.
     pub fn send(&self, message: T) {
+        self.reaches(message);
+    }
+
+    /// The same; whether it is handed over.
+    pub fn reaches(&self, message: T) -> bool {
         let back = self.back.lock().ok().and_then(|back| back.clone());
-        if let Some(back) = back {
-            back.call(message, ThreadsafeFunctionCallMode::NonBlocking);
-        }
+        back.is_some_and(|back| back.call(message, ThreadsafeFunctionCallMode::NonBlocking) == Status::Ok)
     }
 
     /// Lets go of the function, so that Node may exit.

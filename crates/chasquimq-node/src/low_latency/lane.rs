@@ -50,17 +50,19 @@ pub struct Lane {
 pub struct Wakers(Arc<Mutex<Vec<std::sync::Weak<Adds>>>>);
 
 impl Wakers {
-    /// Has the lane of these read what came for it.
+    /// Has the lane of these read what came for it: by the first of them that is not closed.
     pub fn wake(&self) {
         let Ok(all) = self.0.lock() else { return };
-        let open = all.iter().filter_map(std::sync::Weak::upgrade);
-        if let Some(adds) = open.into_iter().find(|adds| !adds.queue().is_closed()) {
+        for adds in all.iter().filter_map(std::sync::Weak::upgrade) {
             let wakers = self.clone();
-            adds.on_js_thread(Box::new(move |env| {
+            let is_heard = adds.on_js_thread(Box::new(move |env| {
                 if let Some(lane) = Lane::find(|lane| Arc::ptr_eq(&lane.wakers.0, &wakers.0)) {
                     lane.read(env);
                 }
             }));
+            if is_heard {
+                return;
+            }
         }
     }
 

@@ -290,9 +290,9 @@ impl Adds {
         self.pending.end(count);
     }
 
-    /// Has JavaScript's thread do something, unless it is closed.
-    pub fn on_js_thread(&self, work: Box<dyn FnOnce(Env) + Send>) {
-        self.sink.send(ToJs::Run(work));
+    /// Has JavaScript's thread do something. False once it is closed.
+    pub fn on_js_thread(&self, work: Box<dyn FnOnce(Env) + Send>) -> bool {
+        self.sink.reaches(ToJs::Run(work))
     }
 
     /// Waits for calls under way, then closes.
