@@ -154,7 +154,7 @@ describe('connections that are shared', () => {
     for (const each of queues) expect(await each.getWorkersCount()).toBe(1);
   });
 
-  it('workers that are killed and renamed are told apart by their names, however odd', async () => {
+  it('workers are told apart by their names, however odd', async () => {
     const names = ['a|b', '50%', '%7C', 'plain'];
     const count = queue('names');
     for (const name of names) {
