@@ -1,9 +1,10 @@
 /** What each fault does, and which repeats it excuses. */
+import type { Redis } from 'ioredis';
 import type { Queue } from '../../src/index.js';
 import type { OwnServer } from '../support/own-server.js';
 import type { Random } from '../support/random.js';
 import { closedPort } from '../support/redis.js';
-import { sleep } from '../support/waiting.js';
+import { sleep, until } from '../support/waiting.js';
 import { untold } from './ledger.js';
 import type { Member } from './member.js';
 import type { Replicated, Servers, Topology } from './servers.js';
@@ -294,8 +295,21 @@ function begin(injected: Injected): void {
   injected.at = Date.now();
 }
 
+/** Tells a server, once it has taken in what its master has: until then it refuses. */
+async function tell(admin: Redis, command: string, ...args: (string | number)[]): Promise<void> {
+  const isTold = () =>
+    admin.call(command, ...args).then(
+      () => true,
+      (error: Error) => {
+        if (error.message.startsWith('LOADING')) return false;
+        throw error;
+      },
+    );
+  await until(`a server to take ${command}`, isTold);
+}
+
 async function tellAll({ servers }: World, command: string, ...args: (string | number)[]): Promise<void> {
-  await Promise.all(servers.admins.map((admin) => admin.call(command, ...args)));
+  await Promise.all(servers.admins.map((admin) => tell(admin, command, ...args)));
 }
 
 /** The same, but for servers that are replicas at the moment: what they refuse their master tells them. */
@@ -303,7 +317,7 @@ async function tellMasters({ servers }: World, command: string, ...args: string[
   const refused = (error: Error): void => {
     if (!error.message.startsWith('READONLY')) throw error;
   };
-  await Promise.all(servers.admins.map((admin) => admin.call(command, ...args).then(() => undefined, refused)));
+  await Promise.all(servers.admins.map((admin) => tell(admin, command, ...args).catch(refused)));
 }
 
 async function withReplica({ replicated }: Servers, body: (replicated: Replicated) => Promise<void>): Promise<void> {
