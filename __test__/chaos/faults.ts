@@ -4,6 +4,7 @@ import type { Queue } from '../../src/index.js';
 import type { OwnServer } from '../support/own-server.js';
 import type { Random } from '../support/random.js';
 import { closedPort } from '../support/redis.js';
+import { unlessLoading } from '../support/replication.js';
 import { sleep, until } from '../support/waiting.js';
 import { untold } from './ledger.js';
 import type { Member } from './member.js';
@@ -297,14 +298,7 @@ function begin(injected: Injected): void {
 
 /** Tells a server, once it has taken in what its master has: until then it refuses. */
 async function tell(admin: Redis, command: string, ...args: (string | number)[]): Promise<void> {
-  const isTold = () =>
-    admin.call(command, ...args).then(
-      () => true,
-      (error: Error) => {
-        if (error.message.startsWith('LOADING')) return false;
-        throw error;
-      },
-    );
+  const isTold = () => unlessLoading(admin.call(command, ...args).then(() => true));
   await until(`a server to take ${command}`, isTold);
 }
 

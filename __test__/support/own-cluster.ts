@@ -1,7 +1,7 @@
 import { Cluster } from 'ioredis';
 import type { ClusterOptions, Redis } from 'ioredis';
 import { OwnServer, withFreePort } from './own-server.js';
-import { caughtUp } from './replication.js';
+import { caughtUp, unlessLoading } from './replication.js';
 import { sleep, until } from './waiting.js';
 
 const MASTERS = 3;
@@ -100,12 +100,7 @@ export class OwnCluster {
         return holds(said.split('\n'), client);
       };
       // one that has been started again, or takes in what its master has, answers later
-      const agrees = () =>
-        ask().catch((error: Error) => {
-          if (error.message.startsWith('LOADING')) return false;
-          throw error;
-        });
-      await until('the nodes to agree', agrees, AGREE_MS).catch((error: unknown) => {
+      await until('the nodes to agree', () => unlessLoading(ask()), AGREE_MS).catch((error: unknown) => {
         throw new Error(`${String(error)}; the one at ${server.port} said:\n${said}`);
       });
     }

@@ -15,3 +15,11 @@ export async function caughtUp(master: Redis, replica: Redis, withinMs: number):
   await until('the replica to catch up', hasAll, withinMs);
   return at;
 }
+
+/** What a server answers; false while it has yet to take in what its master, or its file, has. */
+export function unlessLoading<T>(answer: Promise<T>): Promise<T | false> {
+  return answer.catch((error: Error) => {
+    if (error.message.startsWith('LOADING')) return false;
+    throw error;
+  });
+}
