@@ -34,6 +34,7 @@ const STANDALONE_ONLY = {
     'connection.cuts',
     'connection.garbled',
     'connection.held',
+    'connection.lane',
     'connection.tls',
   ],
   'there is no server in it': ['no-addon', 'schedulers.times'],

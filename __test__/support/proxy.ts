@@ -3,7 +3,8 @@ import type { AddressInfo, Server, Socket } from 'node:net';
 import { Transform } from 'node:stream';
 import { server } from './redis.js';
 
-type Hold = (piece: Buffer) => Promise<void> | undefined;
+/** What becomes of a piece: it goes on when this has settled. A number: so many bytes of it do, and then its connection ends. */
+type Hold = (piece: Buffer) => Promise<void> | number | undefined;
 
 /** A TCP way to the server under test, or to another one, that can be cut, blocked and opened again. */
 export class Proxy {
@@ -16,7 +17,7 @@ export class Proxy {
   answered = 0;
   /** Where new connections lead to. */
   upstream: { host: string; port: number } = server;
-  /** Told of what clients of new connections send, which goes on when this has settled. */
+  /** Told of what clients of new connections send. */
   holdRequest: Hold | undefined;
   /** The same of what they are answered. */
   holdAnswer: Hold | undefined;
@@ -63,9 +64,16 @@ export class Proxy {
 }
 
 function holding(hold: Hold): Transform {
+  let hasEnded = false;
   return new Transform({
-    transform: (piece: Buffer, _, done) => {
-      void Promise.resolve(hold(piece)).then(() => done(null, piece), done);
+    transform(piece: Buffer, _, done) {
+      if (hasEnded) return done();
+      const held = hold(piece);
+      if (typeof held !== 'number') return void Promise.resolve(held).then(() => done(null, piece), done);
+      hasEnded = true;
+      this.push(piece.subarray(0, held));
+      this.push(null);
+      done();
     },
   });
 }
