@@ -9,11 +9,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
 import { expectAllCompleted } from '../support/once-each.js';
 import { Proxy } from '../support/proxy.js';
+import { Random } from '../support/random.js';
 import { server } from '../support/redis.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { Authority, TlsFront } from '../support/tls.js';
 import type { Certificate } from '../support/tls.js';
 import { useOwnServer } from '../support/use-own-server.js';
+import { doWork, workOf } from '../support/users-work.js';
 import { until } from '../support/waiting.js';
 
 const LIMIT_MS = 300_000;
@@ -43,12 +45,6 @@ interface Beside {
   readonly go: Int32Array;
 }
 
-/** What a handler does, by its job's number. */
-function kindOf(number: number): 'throws once' | 'large' | 'plain' {
-  if (number % 5 === 3) return 'throws once';
-  return number % 50 === 7 ? 'large' : 'plain';
-}
-
 /** A queue with its worker, and what has become of its jobs. Their data are the numbers of their adds, from 0 on. */
 class Line {
   readonly adds: Promise<string[]>[] = [];
@@ -57,14 +53,13 @@ class Line {
   completed = 0;
   /** How often the connection of its calls, and of its worker's steps, has broken. */
   breaks = { calls: 0, steps: 0 };
+  readonly #random = new Random(5);
 
-  readonly run = async (job: Job): Promise<string> => {
+  readonly run = async (job: Job, token?: string): Promise<string> => {
     const { number } = job.data as { number: number };
-    this.runs[number] = (this.runs[number] ?? 0) + 1;
-    await Promise.resolve();
-    const kind = kindOf(number);
-    if (kind === 'throws once' && this.runs[number] === 1) throw new Error('on purpose');
-    return kind === 'large' ? LARGE : String(number);
+    const nth = (this.runs[number] ?? 0) + 1;
+    this.runs[number] = nth;
+    return doWork(job, token, { number, nth, random: this.#random });
   };
 
   constructor(
@@ -102,13 +97,13 @@ class Line {
     await until('all jobs to complete', () => this.completed >= this.added, LIMIT_MS);
     const ids = (await Promise.all(this.adds)).flat();
     expect(ids).toEqual(Array.from({ length: this.added }, (_, number) => String(number + 1)));
-    expect(this.runs).toEqual(ids.map((_, number) => (kindOf(number) === 'throws once' ? 2 : 1)));
+    expect(this.runs).toEqual(ids.map((_, number) => workOf(number).runs));
     await until('their ends to be stored', async () => (await this.queue.getCompletedCount()) >= this.added, LIMIT_MS);
     await expectAllCompleted(this.queue, this.added);
     for (let from = 0; from < this.added; from += 200) {
       for (const { id, data, returnvalue } of await this.queue.getCompleted(from, from + 199)) {
         expect(id).toBe(String(data.number + 1));
-        expect(returnvalue === (kindOf(data.number) === 'large' ? LARGE : String(data.number))).toBe(true);
+        expect(returnvalue === workOf(data.number).result).toBe(true);
       }
     }
     expect(this.completed).toBe(this.added);
@@ -316,11 +311,10 @@ describe('a connection that all share', () => {
         );
         beside.thread.postMessage('go on');
       }
-      await until('it to block', () => said.includes('blocking'));
+      const jobs = await told<number>(said, 'blocking');
       const since = performance.now();
       const opts = { connection, stalledInterval: 50 };
       stage.worker(async ({ data }) => runs[data as number]++, opts).on('stalled', (id) => stalled.push(id));
-      const jobs = 1_000 + (does === 'block' ? 1 : 1_001) + 70;
       const ran = () => sum([...runs, ...beside.runs]);
       await until('all others to run', () => ran() === jobs);
       // the leases that nobody renews are over by then

@@ -8,6 +8,7 @@ import { expectAllCompleted, expectOnceEach } from '../support/once-each.js';
 import { Random } from '../support/random.js';
 import { useStage } from '../support/stage.js';
 import { useOwnServer } from '../support/use-own-server.js';
+import { doWork, workOf } from '../support/users-work.js';
 import { Gate, sleep, until } from '../support/waiting.js';
 
 const SLOTS = 10;
@@ -65,26 +66,11 @@ describe('worker.beside', () => {
     await expectOnceEach(queue, runs, jobs);
   }
 
-  // what handlers do, by the number of their job: how often each runs, and what comes of it
-  const KINDS = [
-    { runs: 1, result: 'r'.repeat(100 * 1024) },
-    { runs: 2, result: 'tried again' },
-    { runs: 2, result: 'moved' },
-    { runs: 1, result: 'late' },
-  ];
-
   const work = async (job: Job, token?: string): Promise<string> => {
-    const [number, { result }] = [Number(job.data), KINDS[Number(job.data) % KINDS.length]];
-    const before = runs.get(number) ?? 0;
-    runs.set(number, before + 1);
-    await sleep(random.next(20));
-    // an error without a stack
-    if (result === 'tried again' && before === 0) throw Object.assign(new Error('odd'), { stack: undefined });
-    if (result === 'moved' && before === 0) {
-      await job.moveToDelayed(Date.now() + random.next(20), token);
-      throw new chasquimq.DelayedError();
-    }
-    return result;
+    const number = Number(job.data);
+    const nth = (runs.get(number) ?? 0) + 1;
+    runs.set(number, nth);
+    return doWork(job, token, { number, nth, random });
   };
 
   const waitsBegun = async (): Promise<number> => {
@@ -155,8 +141,8 @@ describe('worker.beside', () => {
     const jobs = await atOddMoments(queue, (added) => added === JOBS);
     await until('all jobs to end', () => results.size === jobs, LIMIT_MS);
     await expectAllCompleted(queue, jobs);
-    const kinds = Array.from({ length: jobs }, (_, number) => KINDS[number % KINDS.length]);
-    expect(kinds.map((_, number) => ({ runs: runs.get(number), result: results.get(number) }))).toEqual(kinds);
+    const wanted = Array.from({ length: jobs }, (_, number) => workOf(number));
+    expect(wanted.map((_, number) => ({ runs: runs.get(number), result: results.get(number) }))).toEqual(wanted);
   });
 
   it('connections break at random, and the server forgets functions', { timeout: LIMIT_MS }, async () => {

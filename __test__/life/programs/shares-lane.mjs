@@ -2,7 +2,7 @@
 // `does`: `add` (on and on, also jobs that it never ends), `block` (told to, it adds and runs a job, which waits until it is told again) or
 // `block first` (at once, behind a thousand): a job that adds some, and then keeps the event loop until `go` is set.
 // What has begun, was told to be completed, and was added, is counted by number in shared memory, which is there when the thread is not.
-// Says: holds; runs; blocking, and then the ids of what it added just before.
+// Says: holds; runs; blocking, and how many jobs it has added by then; then the ids of what it added just before.
 import { once } from 'node:events';
 import { parentPort, workerData } from 'node:worker_threads';
 import { Queue, Worker } from 'chasquimq';
@@ -28,6 +28,9 @@ const addMany = async (kind, count) => {
   return all.map(({ id }) => id);
 };
 
+/** A job that blocks, before a thousand that may be taken in advance. */
+const earn = () => Promise.all([addMany('block', 1), addMany('short', 1_000)]);
+
 const kinds = {
   short() {},
   async held() {
@@ -38,13 +41,16 @@ const kinds = {
     if (does === 'block') {
       parentPort.postMessage('runs');
       await once(parentPort, 'message');
+    } else if ((await queue.getActiveCount()) <= concurrency) {
+      // nothing is in hand: its jobs have still to be known as short ones
+      return void earn();
     }
     const adds = [add('short')];
     // each is sent by then, and nothing that it is answered is read
     await new Promise((resolve) => process.nextTick(resolve));
     adds.push(addMany('short', 50), ...Array.from({ length: 19 }, () => add('short')));
     await new Promise((resolve) => process.nextTick(resolve));
-    parentPort.postMessage('blocking');
+    parentPort.postMessage({ blocking: number - first });
     Atomics.wait(go, 0, 0);
     parentPort.postMessage({ ids: (await Promise.all(adds)).flat() });
   },
@@ -63,7 +69,7 @@ if (does === 'add') {
 } else {
   // it earns to take many at a time
   const adds = [addMany('short', 1_000)];
-  if (does === 'block first') adds.push(addMany('block', 1), addMany('short', 1_000));
+  if (does === 'block first') adds.push(earn());
   await Promise.all(adds);
   parentPort.once('message', () => void add('block'));
 }
