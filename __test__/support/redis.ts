@@ -47,14 +47,14 @@ export function mastersOf(client: Redis): Redis[] {
   return client.isCluster ? (client as unknown as Cluster).nodes('master') : [client];
 }
 
-/** Every key whose name contains `text`. */
+/** Every key whose name contains `text`, once: SCAN may give one again while a server's table of keys changes its size. */
 export async function keysContaining(client: Redis, text: string): Promise<string[]> {
-  const found: string[] = [];
+  const found = new Set<string>();
   for (const master of mastersOf(client)) {
     const stream = master.scanStream({ match: `*${text}*`, count: 1_000 });
-    for await (const keys of stream) found.push(...(keys as string[]));
+    for await (const keys of stream) for (const key of keys as string[]) found.add(key);
   }
-  return found;
+  return [...found];
 }
 
 /** Deletes them. */
