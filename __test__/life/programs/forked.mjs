@@ -1,5 +1,5 @@
 // Started by `fork`: adds jobs to QUEUE, and runs what comes to it, as its parent does. Data are numbers, from FIRST on.
-// Says `busy`; told `stop`, what it added (numbers and ids, in the order of the calls) and which numbers it ran; ends on `close`.
+// Says `busy`; told `stop`, what it added (numbers and ids, in the order of the calls); told `report`, which numbers it ran; ends on `close`.
 import { Queue, Worker } from 'chasquimq';
 
 const { QUEUE, CONNECTION, FIRST } = process.env;
