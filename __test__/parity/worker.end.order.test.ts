@@ -128,6 +128,8 @@ describe.each(libraries)('$name: what a handler does not await', ({ lib }) => {
       setImmediate(() => result.count++);
       return result;
     });
+    // BullMQ records no end before its connection for waits is open
+    await worker.waitUntilReady();
     const ended = new Promise((resolve) => {
       worker.once('completed', resolve);
     });
