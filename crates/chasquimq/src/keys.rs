@@ -34,7 +34,7 @@ impl Keys {
     }
 
     /// Whether the user's names bring a hash tag.
-    pub(crate) fn is_tagged(&self) -> bool {
+    pub fn is_tagged(&self) -> bool {
         self.base.ends_with(TAGGED)
     }
 
@@ -66,7 +66,7 @@ impl Keys {
     }
 
     /// What stands before the queue's name in what users see.
-    pub(crate) fn prefix(&self) -> &str {
+    pub fn prefix(&self) -> &str {
         self.qualified_name.rsplit_once(':').map_or("", |(prefix, _)| prefix)
     }
 

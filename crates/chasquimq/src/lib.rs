@@ -61,7 +61,7 @@
 //! # Reading order
 //! [`add`] (1.), [`flows`] (the same for trees), `worker::fetch` (2.), `worker::event_loop` (3. the loop), `worker::finish` (4.), [`retry`] (5.), then
 //! [`queue`] (by id, by rank, many at once), [`active`], [`lost`] (jobs that nobody runs), `schedulers`, [`events`], [`job`] (how jobs are stored), [`redis`]
-//! (the server), and `lua/` beside them. [`migrate`] moves BullMQ's queues.
+//! (the server), and `lua/` beside them. The crate `chasquimq-migrate` moves BullMQ's queues.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
@@ -78,7 +78,6 @@ mod id;
 pub mod job;
 pub mod keys;
 pub mod lost;
-pub mod migrate;
 pub mod queue;
 pub mod redis;
 pub mod retry;

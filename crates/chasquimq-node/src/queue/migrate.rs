@@ -1,6 +1,6 @@
 //! Moving BullMQ's queue of the same name into this one.
 
-use chasquimq::migrate::{Moved, Settings, Settled, SourceJob, Survey};
+use chasquimq_migrate::{Migration, Moved, Settings, Settled, SourceJob, Survey};
 use napi::{bindgen_prelude::Object, Env, Result};
 use napi_derive::napi;
 
@@ -135,21 +135,23 @@ impl NativeQueue {
     #[napi(ts_return_type = "Promise<NativeSurvey>")]
     pub fn survey_source<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
         self.call(env, async move |queue| {
-            Ok(NativeSurvey::from(queue.survey_source().await?))
+            Ok(NativeSurvey::from(Migration::of(&queue).survey_source().await?))
         })
     }
 
     /// The next ids of one of BullMQ's lists or sets.
     #[napi(ts_return_type = "Promise<Array<string>>")]
     pub fn source_ids<'env>(&self, env: &'env Env, place: String, skip: f64) -> Result<Object<'env>> {
-        self.call(env, async move |queue| queue.source_ids(&place, skip as u64).await)
+        self.call(env, async move |queue| {
+            Migration::of(&queue).source_ids(&place, skip as u64).await
+        })
     }
 
     /// Jobs of BullMQ's by their ids, as far as they are there.
     #[napi(ts_return_type = "Promise<Array<NativeSourceJob>>")]
     pub fn source_jobs<'env>(&self, env: &'env Env, ids: Vec<String>, place: String) -> Result<Object<'env>> {
         self.call(env, async move |queue| {
-            let jobs = queue.source_jobs(&ids, &place).await?;
+            let jobs = Migration::of(&queue).source_jobs(&ids, &place).await?;
             Ok(jobs.into_iter().map(NativeSourceJob::from).collect::<Vec<_>>())
         })
     }
@@ -163,14 +165,16 @@ impl NativeQueue {
     /// Names of BullMQ's queues with this one's prefix.
     #[napi(ts_return_type = "Promise<Array<string>>")]
     pub fn source_names<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
-        self.call(env, async move |queue| queue.source_names().await)
+        self.call(env, async move |queue| Migration::of(&queue).source_names().await)
     }
 
     /// Takes over what BullMQ knows of the queue as a whole.
     #[napi(ts_return_type = "Promise<NativeAdoptedQueue>")]
     pub fn adopt_queue<'env>(&self, env: &'env Env, gap: f64) -> Result<Object<'env>> {
         self.call(env, async move |queue| {
-            Ok(NativeAdoptedQueue::from(queue.adopt_queue(gap as u64).await?))
+            Ok(NativeAdoptedQueue::from(
+                Migration::of(&queue).adopt_queue(gap as u64).await?,
+            ))
         })
     }
 
@@ -186,7 +190,7 @@ impl NativeQueue {
         now: f64,
     ) -> Result<Object<'env>> {
         self.call(env, async move |queue| {
-            let moved = queue
+            let moved = Migration::of(&queue)
                 .adopt_jobs(now as u64, &place, skip as u64, &sources, tries)
                 .await?;
             Ok(NativeMoved::from(moved))
@@ -196,14 +200,16 @@ impl NativeQueue {
     /// Takes over deduplication ids without jobs among some keys; answers where to go on, or null where the user may not `SCAN`.
     #[napi(ts_return_type = "Promise<string | null>")]
     pub fn adopt_dedup<'env>(&self, env: &'env Env, cursor: String) -> Result<Object<'env>> {
-        self.call(env, async move |queue| queue.adopt_dedup(&cursor).await)
+        self.call(env, async move |queue| Migration::of(&queue).adopt_dedup(&cursor).await)
     }
 
     /// Gives BullMQ the settings of the queue.
     #[napi(ts_return_type = "Promise<NativeAdoptedQueue>")]
     pub fn return_queue<'env>(&self, env: &'env Env, gap: f64) -> Result<Object<'env>> {
         self.call(env, async move |queue| {
-            Ok(NativeAdoptedQueue::from(queue.return_queue(gap as u64).await?))
+            Ok(NativeAdoptedQueue::from(
+                Migration::of(&queue).return_queue(gap as u64).await?,
+            ))
         })
     }
 
@@ -218,7 +224,9 @@ impl NativeQueue {
         now: f64,
     ) -> Result<Object<'env>> {
         self.call(env, async move |queue| {
-            let moved = queue.return_jobs(now as u64, &state, skip as u64, &sources).await?;
+            let moved = Migration::of(&queue)
+                .return_jobs(now as u64, &state, skip as u64, &sources)
+                .await?;
             Ok(NativeMoved::from(moved))
         })
     }
@@ -234,7 +242,9 @@ impl NativeQueue {
     ) -> Result<Object<'env>> {
         self.call(env, async move |queue| {
             Ok(NativeSettled::from(
-                queue.settle_adopted(now as u64, &cursor, &sources).await?,
+                Migration::of(&queue)
+                    .settle_adopted(now as u64, &cursor, &sources)
+                    .await?,
             ))
         })
     }

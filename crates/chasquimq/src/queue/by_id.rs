@@ -45,6 +45,13 @@ impl Queue {
         Ok(read_all(self.connection(), self.keys(), &[id]).await?.pop())
     }
 
+    /// Jobs by their ids, without those that are not there.
+    /// # Errors
+    /// As [`Queue::job`].
+    pub async fn jobs_by_id(&self, ids: &[String]) -> Result<Vec<Job>> {
+        read_all(self.connection(), self.keys(), ids).await
+    }
+
     /// A job's state; `unknown` if there is no such job.
     pub async fn state(&self, id: &str) -> Result<String> {
         // by the function at once: behind plain reads that do not do, calls made since would be seen

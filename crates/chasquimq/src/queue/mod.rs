@@ -14,7 +14,7 @@ pub mod look;
 mod memos;
 pub mod metrics;
 mod removal;
-pub(crate) mod search;
+pub mod search;
 mod settings;
 mod waiting;
 
@@ -132,16 +132,21 @@ impl Queue {
     }
 
     /// What the commands go by.
-    pub(crate) fn connection(&self) -> &Connection {
+    pub fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    pub(crate) async fn run(&self, script: &Script, args: &[Arg<'_>]) -> Result<Value> {
+    /// Runs a script.
+    /// # Errors
+    /// As [`Script::run`].
+    pub async fn run(&self, script: &Script, args: &[Arg<'_>]) -> Result<Value> {
         script.run(&self.connection, &self.keys.base, args).await
     }
 
     /// Runs a script that answers with an array.
-    pub(crate) async fn ask(&self, script: &Script, args: &[Arg<'_>]) -> Result<Reply> {
+    /// # Errors
+    /// As [`Script::run`], and [`Error::Malformed`].
+    pub async fn ask(&self, script: &Script, args: &[Arg<'_>]) -> Result<Reply> {
         script.ask(&self.connection, &self.keys.base, args).await
     }
 
@@ -150,13 +155,11 @@ impl Queue {
         int(script.name, &self.run(script, args).await?)
     }
 
-    /// Runs a script that is carried out once: see [`Calls::run`].
-    pub(crate) async fn run_once(
-        &self,
-        script: &Script,
-        now_ms: impl Into<Option<u64>>,
-        args: &[Arg<'_>],
-    ) -> Result<Value> {
+    /// Runs a script that is carried out once however often it is sent. Its arguments begin with `now_ms`, if it wants that, and with the call's
+    /// client, slot and number (`lua/queue/memo.lua`).
+    /// # Errors
+    /// As [`Script::run`], and [`Error::Unconfirmed`] when no answer comes for so long that the server may have forgotten the call.
+    pub async fn run_once(&self, script: &Script, now_ms: impl Into<Option<u64>>, args: &[Arg<'_>]) -> Result<Value> {
         self.run_once_at(&self.keys.base, script, now_ms, args).await
     }
 

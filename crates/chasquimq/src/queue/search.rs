@@ -28,16 +28,10 @@ impl Queue {
         self.names_in_keys(&pattern, |key| name_in(key, prefix)).await
     }
 
-    /// The same of BullMQ's queues: all that have settings.
+    /// What `name_in` finds in the keys that match a pattern, each once and in order. Walks all keys as [`Queue::names`] does.
     /// # Errors
     /// As [`Queue::names`].
-    pub async fn source_names(&self) -> Result<Vec<String>> {
-        let prefix = self.keys().prefix();
-        let pattern = format!("{}:*:meta", escaped(prefix));
-        self.names_in_keys(&pattern, |key| source_name_in(key, prefix)).await
-    }
-
-    async fn names_in_keys(&self, pattern: &str, name_in: impl Fn(&str) -> Option<&str>) -> Result<Vec<String>> {
+    pub async fn names_in_keys(&self, pattern: &str, name_in: impl Fn(&str) -> Option<&str>) -> Result<Vec<String>> {
         let mut names = BTreeSet::new();
         for server in self.connection().masters().await? {
             let mut cursor = "0".to_owned();
@@ -61,20 +55,10 @@ fn name_in<'a>(key: &'a str, prefix: &str) -> Option<&'a str> {
     (of == prefix && !name.is_empty() && Keys::new(of, name).base == base).then_some(name)
 }
 
-/// The queue of BullMQ's of this prefix whose settings a key holds.
-fn source_name_in<'a>(key: &'a str, prefix: &str) -> Option<&'a str> {
-    let name = key.strip_prefix(prefix)?.strip_prefix(':')?.strip_suffix(":meta")?;
-    // with a colon it is of a prefix that begins like ours, or a key of ours
-    (!name.is_empty() && !name.contains(':')).then_some(name)
-}
-
 /// Looks at some keys of a server, `count` or so. Gives where to go on, and those that the pattern matches.
-pub(crate) async fn scan(
-    server: &Connection,
-    cursor: &str,
-    pattern: &str,
-    count: usize,
-) -> Result<(String, Vec<String>)> {
+/// # Errors
+/// As [`Connection::send`], and [`Error::Malformed`](crate::Error::Malformed).
+pub async fn scan(server: &Connection, cursor: &str, pattern: &str, count: usize) -> Result<(String, Vec<String>)> {
     let mut command = cmd("SCAN");
     command.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(count);
     let mut reply = Reply::new("a step of SCAN", server.send(&command).await?)?;
@@ -82,7 +66,7 @@ pub(crate) async fn scan(
 }
 
 /// The text as a pattern that only it matches.
-pub(crate) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     for letter in text.chars() {
         if matches!(letter, '*' | '?' | '[' | ']' | '\\') {
@@ -104,12 +88,6 @@ mod tests {
                 let key = Keys::new(prefix, name).key(STATE);
                 assert_eq!(name_in(&key, prefix), Some(name), "{key}");
                 assert_eq!(name_in(&key, "b"), None, "{key}");
-                assert_eq!(source_name_in(&format!("{prefix}:{name}:meta"), prefix), Some(name));
-                assert_eq!(
-                    source_name_in(&Keys::new(prefix, name).key("meta"), prefix),
-                    None,
-                    "{key}"
-                );
             }
         }
         for key in [

@@ -114,7 +114,7 @@ impl Connection {
     }
 
     /// Whether the server belongs to a cluster, where a script reaches one slot.
-    pub(crate) fn is_of_cluster(&self) -> bool {
+    pub fn is_of_cluster(&self) -> bool {
         self.session().options.slot().is_some()
     }
 

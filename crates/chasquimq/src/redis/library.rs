@@ -80,13 +80,14 @@ pub(crate) use args;
 const LOADS: usize = 3;
 
 impl Script {
-    /// Calls the function, and loads the library where the server lacks it. Where that cannot be, or the functions are somebody else's, it calls the
-    /// script by its hash, which nobody can replace. The call repeats when the connection breaks, so it must bear running twice.
+    /// Calls the function, and loads the library where the server lacks it. Where that cannot be, the functions are somebody else's, or it is a script
+    /// alone, it calls the script by its hash, which nobody can replace. The call repeats when the connection breaks, so it must bear running twice.
     /// # Errors
     /// As [`Connection::send`], and [`Error::NoScripts`], [`Error::LibraryMissing`], [`Error::LibraryForeign`].
     pub async fn run(&self, connection: &Connection, base: &str, args: &[Arg<'_>]) -> Result<Value> {
         let functions = connection.functions();
         for _ in 0..LOADS {
+            let Some(function) = self.function else { break };
             if functions.are_doubtful() && functions.take_doubt() {
                 Box::pin(connection.look_at_functions(JUST_NOW)).await?;
             }
@@ -94,7 +95,7 @@ impl Script {
             let is_missing = match functions.known() {
                 Known::Missing => true,
                 _ if !functions.may_be_called() => break,
-                _ => match self.send(connection, "FCALL", self.function, base, args).await {
+                _ => match self.send(connection, "FCALL", function, base, args).await {
                     Err(Error::Refused(message)) if is_no_function(&message) => true,
                     // it has connected since, to a server with others
                     Err(Error::LibraryMissing(_) | Error::LibraryForeign(_)) => false,
@@ -125,7 +126,8 @@ impl Script {
             done => done,
         };
         match answer {
-            Err(Error::Refused(message)) if is_denied(&message, "eval") => {
+            // what the library lacks is no reason why a script alone is refused
+            Err(Error::Refused(message)) if self.function.is_some() && is_denied(&message, "eval") => {
                 connection.functions().doubt();
                 Err(connection.functions().fault().unwrap_or(Error::Refused(message)))
             }
@@ -204,9 +206,9 @@ impl Script {
     }
 
     fn how(&self, connection: &Connection) -> (&'static str, &'static str) {
-        match connection.functions().may_be_called() {
-            true => ("FCALL", self.function),
-            false => ("EVALSHA", self.sha),
+        match self.function.filter(|_| connection.functions().may_be_called()) {
+            Some(function) => ("FCALL", function),
+            None => ("EVALSHA", self.sha),
         }
     }
 

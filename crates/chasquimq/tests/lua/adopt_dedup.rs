@@ -1,6 +1,7 @@
 //! Deduplication ids of jobs that are gone.
 
 use chasquimq::msgpack::Packer;
+use chasquimq_migrate::scripts::ADOPT_DEDUP;
 use redis::Value;
 
 use crate::given::queue::{run, TestQueue};
@@ -15,7 +16,7 @@ fn an_id_without_a_job_is_ours_for_the_time_that_is_left() {
     let source = queue.source();
     let mut ids = Packer::default();
     ids.array(4).str("gone").str("has-job").str("stale").str("unknown");
-    assert_eq!(run!(queue, ADOPT_DEDUP, source, ids.0), "1");
+    assert_eq!(run!(queue, &ADOPT_DEDUP, source, ids.0), "1");
     assert_eq!(queue.command("GET", "de:gone", &[]), Value::BulkString(b"1".to_vec()));
     assert!(matches!(
         queue.command("PTTL", "de:gone", &[]),

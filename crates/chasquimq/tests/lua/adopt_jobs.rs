@@ -1,5 +1,6 @@
 //! BullMQ's jobs become ours, in their place.
 
+use chasquimq_migrate::scripts::ADOPT_JOBS;
 use redis::Value;
 
 use crate::given::{
@@ -16,7 +17,7 @@ fn adopt(queue: &mut TestQueue, place: &str, skip: u64, most: u64, tries: bool) 
 
 fn adopt_numbered(queue: &mut TestQueue, place: &str, skip: u64, most: u64, tries: bool, number: u64) -> Value {
     let (source, sources) = (queue.source(), queue.sources());
-    let mut call = queue.call(&chasquimq::redis::library::ADOPT_JOBS);
+    let mut call = queue.call(&ADOPT_JOBS);
     call.arg(5000).arg("c").arg(0).arg(number).arg(source).arg(place);
     call.arg(skip).arg(most).arg(sources).arg(u8::from(tries));
     queue.carry_out_value(&call)

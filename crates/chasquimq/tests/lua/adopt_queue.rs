@@ -1,5 +1,6 @@
 //! What BullMQ knows of a queue as a whole becomes ours.
 
+use chasquimq_migrate::scripts::ADOPT_QUEUE;
 use redis::Value;
 
 use crate::given::{
@@ -9,7 +10,7 @@ use crate::given::{
 
 fn adopt(queue: &mut TestQueue, gap: u64) -> String {
     let source = queue.source();
-    run!(queue, ADOPT_QUEUE, source, gap)
+    run!(queue, &ADOPT_QUEUE, source, gap)
 }
 
 #[test]

@@ -85,17 +85,19 @@ impl File {
     }
 }
 
-/// The files of the folders of what is called from outside, or of all others.
+/// The files of the folders of what is called from outside, or of all others: the engine's, and those of the crate that moves BullMQ's queues.
 fn files(are_called: bool) -> Vec<File> {
-    let lua = Path::new(env!("CARGO_MANIFEST_DIR")).join("lua");
     let paths = |folder: &Path| {
         let entries = fs::read_dir(folder).expect("a folder");
         entries
             .map(|entry| entry.expect("entry").path())
             .collect::<Vec<PathBuf>>()
     };
-    let folders = paths(&lua).into_iter();
+    let folders =
+        ["lua", "../chasquimq-migrate/lua"].map(|lua| paths(&Path::new(env!("CARGO_MANIFEST_DIR")).join(lua)));
     let mut files: Vec<File> = folders
+        .into_iter()
+        .flatten()
         .filter(|folder| folder.is_dir() && CALLED.iter().any(|name| folder.ends_with(name)) == are_called)
         .flat_map(|folder| paths(&folder))
         .map(|path| File {

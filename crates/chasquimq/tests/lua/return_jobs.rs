@@ -1,5 +1,6 @@
 //! Our jobs become BullMQ's, in their place.
 
+use chasquimq_migrate::scripts::RETURN_JOBS;
 use redis::Value;
 
 use crate::given::{
@@ -16,7 +17,7 @@ fn give(queue: &mut TestQueue, state: &str, skip: u64, most: u64) -> String {
 
 fn give_numbered(queue: &mut TestQueue, state: &str, skip: u64, most: u64, number: u64) -> String {
     let (source, sources) = (queue.source(), queue.sources());
-    let mut call = queue.call(&chasquimq::redis::library::RETURN_JOBS);
+    let mut call = queue.call(&RETURN_JOBS);
     call.arg(5000).arg("c").arg(0).arg(number).arg(source).arg(state);
     call.arg(skip).arg(most).arg(sources);
     show_reply(&queue.carry_out_value(&call))

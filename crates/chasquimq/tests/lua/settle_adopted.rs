@@ -1,12 +1,13 @@
 //! Parents that were moved hear of children that BullMQ's workers ended.
 
+use chasquimq_migrate::scripts::{ADOPT_JOBS, SETTLE_ADOPTED};
 use redis::Value;
 
 use crate::given::queue::{show_reply, TestQueue};
 
 fn settle(queue: &mut TestQueue) -> String {
     let (source, sources) = (queue.source(), queue.sources());
-    let mut call = queue.call(&chasquimq::redis::library::SETTLE_ADOPTED);
+    let mut call = queue.call(&SETTLE_ADOPTED);
     call.arg(5000).arg(source).arg("0").arg(sources);
     show_reply(&queue.carry_out_unchecked(&call))
 }
@@ -23,7 +24,7 @@ fn parent() -> TestQueue {
         &[&format!("{source}a"), &format!("{source}b")],
     );
     let number = queue.next_number();
-    let mut call = queue.call(&chasquimq::redis::library::ADOPT_JOBS);
+    let mut call = queue.call(&ADOPT_JOBS);
     call.arg(5000)
         .arg("c")
         .arg(0)

@@ -3,10 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use chasquimq::{
-    redis::library::{Script, ADOPT_DEDUP, ADOPT_JOBS, ADOPT_QUEUE, RETURN_JOBS, RETURN_QUEUE, SETTLE_ADOPTED},
-    Body,
-};
+use chasquimq::{redis::library::Script, Body};
+use chasquimq_migrate::scripts::{ADOPT_DEDUP, ADOPT_JOBS, ADOPT_QUEUE, RETURN_JOBS, RETURN_QUEUE, SETTLE_ADOPTED};
 use redis::{Cmd, RedisResult, Value};
 
 use crate::{

@@ -26,11 +26,14 @@ use crate::probe::{
     Probe,
 };
 
-/// Runs a script on a queue with these arguments, checks every key, and gives the reply as text.
+/// Runs a script on a queue with these arguments, checks every key, and gives the reply as text. The engine's by its name, another's by reference.
 macro_rules! run {
-    ($queue:expr, $script:ident $(, $arg:expr)* $(,)?) => {{
+    ($queue:expr, $script:ident $(, $arg:expr)* $(,)?) => {
+        $crate::given::queue::run!($queue, &chasquimq::redis::library::$script $(, $arg)*)
+    };
+    ($queue:expr, $script:expr $(, $arg:expr)* $(,)?) => {{
         #[allow(unused_mut, reason = "a script without arguments")]
-        let mut call = $queue.call(&chasquimq::redis::library::$script);
+        let mut call = $queue.call($script);
         $(call.arg($arg);)*
         $queue.carry_out(&call)
     }};
@@ -103,16 +106,17 @@ impl TestQueue {
         queue
     }
 
-    /// A call of the library's function, in turn of either release: they work on one queue side by side. Of the script where `CHASQUIMQ_TEST_SCRIPTS` is set: by its text, not its hash, as another test
-    /// may empty the server's script cache at any time.
+    /// A call of the library's function, in turn of either release: they work on one queue side by side. Of the script where there is no function, or
+    /// `CHASQUIMQ_TEST_SCRIPTS` is set: by its text, not its hash, as another test may empty the server's script cache at any time.
     pub fn call(&self, script: &Script) -> redis::Cmd {
         self.calls.set(self.calls.get() + 1);
-        let (how, what) = match std::env::var_os("CHASQUIMQ_TEST_SCRIPTS") {
-            Some(_) => ("EVAL", script.text.to_owned()),
-            None if self.calls.get().is_multiple_of(2) => {
-                ("FCALL", script.function.replace(LIBRARY_NAME, OTHER_LIBRARY))
+        let is_script = std::env::var_os("CHASQUIMQ_TEST_SCRIPTS").is_some();
+        let (how, what) = match script.function.filter(|_| !is_script) {
+            None => ("EVAL", script.text.to_owned()),
+            Some(function) if self.calls.get().is_multiple_of(2) => {
+                ("FCALL", function.replace(LIBRARY_NAME, OTHER_LIBRARY))
             }
-            None => ("FCALL", script.function.to_owned()),
+            Some(function) => ("FCALL", function.to_owned()),
         };
         let mut call = redis::cmd(how);
         call.arg(what).arg(1).arg(&self.probe.keys.base);

@@ -1,6 +1,7 @@
 //! All jobs that are not active move to BullMQ's keys, and come back.
 
-use chasquimq::redis::library::{Script, ADOPT_JOBS, RETURN_JOBS};
+use chasquimq::redis::library::Script;
+use chasquimq_migrate::scripts::{ADOPT_JOBS, ADOPT_QUEUE, RETURN_JOBS, RETURN_QUEUE};
 
 use super::drive::Drive;
 use crate::given::queue::run;
@@ -15,11 +16,11 @@ impl Drive {
     pub fn go_and_return(&mut self) {
         self.note("all go to BullMQ, and come back".to_owned());
         let source = self.queue.source();
-        run!(self.queue, RETURN_QUEUE, source.as_str(), 0);
+        run!(self.queue, &RETURN_QUEUE, source.as_str(), 0);
         for state in STATES {
             self.move_all(&RETURN_JOBS, state);
         }
-        run!(self.queue, ADOPT_QUEUE, source.as_str(), 0);
+        run!(self.queue, &ADOPT_QUEUE, source.as_str(), 0);
         for place in PLACES {
             self.move_all(&ADOPT_JOBS, place);
         }

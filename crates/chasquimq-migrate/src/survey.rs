@@ -1,12 +1,9 @@
 //! What BullMQ has of a queue.
 
+use chasquimq::{redis::reply::int, Error, Result};
 use redis::{cmd, Cmd, Value};
 
-use crate::{
-    error::{Error, Result},
-    queue::Queue,
-    redis::reply::int,
-};
+use super::Migration;
 
 /// Numbers of jobs by place, and what else BullMQ has of a queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,7 +30,7 @@ const PLACES: [(&str, &str); 8] = [
     ("failed", "ZCARD"),
 ];
 
-impl Queue {
+impl Migration<'_> {
     /// Looks at what BullMQ has of the queue of this name.
     /// # Errors
     /// [`Error::Invalid`] when another program's keys have these names.
@@ -69,7 +66,7 @@ impl Queue {
     }
 
     async fn ask_source(&self, command: &Cmd, key: &str) -> Result<Value> {
-        match self.connection().send(command).await {
+        match self.queue.connection().send(command).await {
             Err(Error::Refused(message)) if message.starts_with("WRONGTYPE") => Err(Error::Invalid(format!(
                 "the key {key} holds what BullMQ does not write there"
             ))),

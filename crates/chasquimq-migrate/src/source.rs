@@ -1,14 +1,9 @@
 //! Jobs as BullMQ stores them, to be compared with what they become.
 
+use chasquimq::{redis::reply::Reply, Result};
 use redis::{cmd, pipe, Value};
 
-use super::MOST_A_STEP;
-use crate::{
-    error::Result,
-    job::{whole::read_all, Job},
-    queue::Queue,
-    redis::reply::Reply,
-};
+use super::{Migration, MOST_A_STEP};
 
 /// A job of BullMQ's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,7 +21,7 @@ pub struct SourceJob {
 /// How far into a list a job is looked for.
 const LIST_DEPTH: u64 = 4 * MOST_A_STEP;
 
-impl Queue {
+impl Migration<'_> {
     /// The next ids of one of BullMQ's lists or sets: those that a step looks at that passes over so many.
     pub async fn source_ids(&self, place: &str, skip: u64) -> Result<Vec<String>> {
         let (key, skip, most) = (self.key_of(place), skip as i64, MOST_A_STEP as i64);
@@ -37,7 +32,7 @@ impl Queue {
         } else {
             range.arg(skip).arg(skip + most - 1);
         }
-        Reply::new("the answer to a range", self.connection().send(&range).await?)?.texts()
+        Reply::new("the answer to a range", self.queue.connection().send(&range).await?)?.texts()
     }
 
     /// Jobs of BullMQ's by their ids, without those that are not there. `place`: where they may be; empty where nobody asks.
@@ -57,7 +52,11 @@ impl Queue {
                 pipeline.cmd("ZSCORE").arg(&place_key).arg(id);
             }
         }
-        let replies = self.connection().send_pipeline_once(&pipeline, 3 * ids.len()).await?;
+        let replies = self
+            .queue
+            .connection()
+            .send_pipeline_once(&pipeline, 3 * ids.len())
+            .await?;
         let mut replies = replies.into_iter();
         let mut jobs = Vec::new();
         for id in ids {
@@ -73,13 +72,6 @@ impl Queue {
             }
         }
         Ok(jobs)
-    }
-
-    /// Our jobs by their ids, without those that are not there.
-    /// # Errors
-    /// As [`Queue::job`].
-    pub async fn jobs_by_id(&self, ids: &[String]) -> Result<Vec<Job>> {
-        read_all(self.connection(), self.keys(), ids).await
     }
 
     fn key_of(&self, place: &str) -> String {

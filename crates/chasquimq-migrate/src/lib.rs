@@ -3,33 +3,36 @@
 //! place by place.
 //!
 //! A step is one call, which the server carries out as a whole or not at all: in a cluster both queues lie in one slot
-//! ([`Keys::new`](crate::keys::Keys::new)). So each job is in exactly one of the two at any moment, whoever is killed:
+//! ([`chasquimq::Keys::new`]). So each job is in exactly one of the two at any moment, whoever is killed:
 //!
 //! - before the server has the call: all of its jobs are where they were;
 //! - while the server works: nobody sees the keys in between, and a server that ends there has done nothing;
 //! - behind it, though nobody reads the reply: they are on the other side. A caller that lives on sends the call again, under its number, and
-//!   is told what was done (`lua/queue/memo.lua`);
+//!   is told what was done (`lua/queue/memo.lua` of the engine);
 //! - between two calls: some are on one side, some on the other, and the next run goes on. A parent whose children are on the side that it
 //!   left stays in that side's `moved-parents`, until it was told of all of them.
+//!
+//! Steps are scripts: who moves queues may call `EVAL`.
 
+#![forbid(unsafe_code)]
+
+mod names;
+pub mod scripts;
 mod source;
 mod survey;
 
-use redis::Value;
-
-pub use self::{source::SourceJob, survey::Survey};
-use crate::{
-    error::{Error, Result},
-    job::msgpack::Packer,
-    queue::{
-        search::{escaped, scan},
-        Queue,
-    },
+use chasquimq::{
+    msgpack::Packer,
+    queue::search::{escaped, scan},
     redis::{
-        library::{args, Arg, Script, ADOPT_DEDUP, ADOPT_JOBS, ADOPT_QUEUE, RETURN_JOBS, RETURN_QUEUE, SETTLE_ADOPTED},
+        library::{Arg, Script},
         reply::Reply,
     },
+    Error, Queue, Result,
 };
+
+use self::scripts::{ADOPT_DEDUP, ADOPT_JOBS, ADOPT_QUEUE, RETURN_JOBS, RETURN_QUEUE, SETTLE_ADOPTED};
+pub use self::{source::SourceJob, survey::Survey};
 
 /// Jobs that one step moves at most: it holds the server for some milliseconds.
 const MOST_A_STEP: u64 = 250;
@@ -81,21 +84,32 @@ pub struct Settled {
     pub open: u64,
 }
 
-impl Queue {
+/// The move of one queue.
+#[derive(Debug, Clone, Copy)]
+pub struct Migration<'a> {
+    queue: &'a Queue,
+}
+
+impl<'a> Migration<'a> {
+    /// Of this queue of ours, and that of BullMQ's of its name.
+    pub fn of(queue: &'a Queue) -> Self {
+        Self { queue }
+    }
+
     /// What BullMQ's keys of the queue of this name start with.
     pub fn source(&self) -> String {
-        format!("{}:", self.keys().qualified_name)
+        format!("{}:", self.queue.keys().qualified_name)
     }
 
     /// Whether a step can reach both queues: in a cluster, where BullMQ's lies in one slot. Anywhere else BullMQ cannot have run a job.
     /// # Errors
     /// [`Error::Invalid`] where the queue's name brings no hash tag.
     pub fn require_one_slot(&self) -> Result<()> {
-        if self.connection().is_of_cluster() && !self.keys().is_tagged() {
+        if self.queue.connection().is_of_cluster() && !self.queue.keys().is_tagged() {
             return Err(Error::Invalid(format!(
                 "BullMQ's keys of {} are in different slots of the cluster, where BullMQ itself can neither add nor run a job: give the \
                  name and the prefix as BullMQ's programs have them, of which one has a hash tag, such as {{bull}}",
-                self.keys().qualified_name
+                self.queue.keys().qualified_name
             )));
         }
         Ok(())
@@ -106,7 +120,10 @@ impl Queue {
     pub async fn adopt_queue(&self, gap: u64) -> Result<Settings> {
         self.require_one_slot()?;
         let source = self.source();
-        let mut reply = self.ask(&ADOPT_QUEUE, &args![source.as_str(), gap]).await?;
+        let mut reply = self
+            .queue
+            .ask(&ADOPT_QUEUE, &[source.as_str().into(), gap.into()])
+            .await?;
         let is_first = reply.int()? == 1;
         Settings::read(reply, is_first)
     }
@@ -122,7 +139,14 @@ impl Queue {
         tries: bool,
     ) -> Result<Moved> {
         let (source, packed) = (self.source(), pack(sources));
-        let step = args![source.as_str(), place, skip, MOST_A_STEP, &packed, tries];
+        let step = [
+            source.as_str().into(),
+            place.into(),
+            skip.into(),
+            MOST_A_STEP.into(),
+            (&packed).into(),
+            tries.into(),
+        ];
         self.move_jobs(&ADOPT_JOBS, now_ms, &step).await
     }
 
@@ -131,7 +155,7 @@ impl Queue {
     pub async fn adopt_dedup(&self, cursor: &str) -> Result<Option<String>> {
         let start = format!("{}de:", self.source());
         let pattern = format!("{}*", escaped(&start));
-        let (next, keys) = match scan(self.connection(), cursor, &pattern, KEYS_A_STEP).await {
+        let (next, keys) = match scan(self.queue.connection(), cursor, &pattern, KEYS_A_STEP).await {
             Err(Error::Refused(message)) if message.starts_with("NOPERM") => return Ok(None),
             scanned => scanned?,
         };
@@ -141,7 +165,9 @@ impl Queue {
             .collect();
         if !ids.is_empty() {
             let (source, packed) = (self.source(), pack(&ids));
-            self.run(&ADOPT_DEDUP, &args![source.as_str(), &packed]).await?;
+            self.queue
+                .run(&ADOPT_DEDUP, &[source.as_str().into(), (&packed).into()])
+                .await?;
         }
         Ok(Some(next))
     }
@@ -151,7 +177,10 @@ impl Queue {
     pub async fn return_queue(&self, gap: u64) -> Result<Settings> {
         self.require_one_slot()?;
         let source = self.source();
-        let reply = self.ask(&RETURN_QUEUE, &args![source.as_str(), gap]).await?;
+        let reply = self
+            .queue
+            .ask(&RETURN_QUEUE, &[source.as_str().into(), gap.into()])
+            .await?;
         Settings::read(reply, true)
     }
 
@@ -159,12 +188,18 @@ impl Queue {
     /// behind those that the caller knows to stay. `sources`: of all queues that go back.
     pub async fn return_jobs(&self, now_ms: u64, state: &str, skip: u64, sources: &[String]) -> Result<Moved> {
         let (source, packed) = (self.source(), pack(sources));
-        let step = args![source.as_str(), state, skip, MOST_A_STEP, &packed];
+        let step = [
+            source.as_str().into(),
+            state.into(),
+            skip.into(),
+            MOST_A_STEP.into(),
+            (&packed).into(),
+        ];
         self.move_jobs(&RETURN_JOBS, now_ms, &step).await
     }
 
     async fn move_jobs(&self, script: &Script, now_ms: u64, step: &[Arg<'_>]) -> Result<Moved> {
-        let value: Value = self.run_once(script, now_ms, step).await?;
+        let value = self.queue.run_once(script, now_ms, step).await?;
         let mut reply = Reply::new(script.name, value)?;
         let (looked, moved, schedulers) = (reply.int()? as u64, reply.int()? as u64, reply.int()? as u64);
         let mut stays = reply.array()?;
@@ -184,13 +219,15 @@ impl Queue {
     /// Tells parents that were moved what became of the children that BullMQ's workers ended since. `cursor`: `0` at first.
     pub async fn settle_adopted(&self, now_ms: u64, cursor: &str, sources: &[String]) -> Result<Settled> {
         let (source, packed) = (self.source(), pack(sources));
-        let step = args![now_ms, source.as_str(), cursor, &packed];
-        let mut reply = self.ask(&SETTLE_ADOPTED, &step).await?;
+        let step = [now_ms.into(), source.as_str().into(), cursor.into(), (&packed).into()];
+        let mut reply = self.queue.ask(&SETTLE_ADOPTED, &step).await?;
         let (cursor, _told, open) = (reply.text()?, reply.int()?, reply.int()? as u64);
         Ok(Settled { cursor, open })
     }
 }
 
 fn pack(texts: &[String]) -> Packer {
-    Packer::of_texts(texts.iter().map(String::as_str))
+    let mut packed = Packer::default();
+    packed.column(texts.iter().map(String::as_str), false);
+    packed
 }
