@@ -29,12 +29,14 @@ describe('connection.acl', () => {
 
   it('the rule names the commands that are used, and no others', async () => {
     const known = new Set((await admin.call('COMMAND', 'LIST')) as string[]);
-    const used = [...words('queues'), ...OF_CONNECTION].filter((word) => known.has(word) && !OF_OTHERS.includes(word));
+    const used = [...words('chasquimq'), ...OF_CONNECTION].filter(
+      (word) => known.has(word) && !OF_OTHERS.includes(word),
+    );
     const granted = documentedRule()
       .filter((part) => part.startsWith('+'))
       .map((part) => part.slice(1).split('|')[0]);
     expect([...new Set(granted)].sort()).toEqual([...new Set(used)].sort());
-    const more = [...words('migrate')].filter((word) => known.has(word) && !granted.includes(word));
+    const more = [...words('chasquimq-migrate')].filter((word) => known.has(word) && !granted.includes(word));
     expect(documentedMigrationRights().slice(1)).toEqual(more.sort().map((word) => `+${word}`));
   });
 
@@ -56,6 +58,24 @@ describe('connection.acl', () => {
     }
     expect(await admin.call('ACL', 'LOG')).toEqual([]);
     await Promise.all([queue.close(), flows.close()]);
+    await admin.flushall();
+  });
+
+  it('a tenant moves a queue with the right to run scripts, and is told without', async () => {
+    const tenant = documentedRule().filter((part) => !documentedTenantOmissions().includes(part));
+    const { connection } = own;
+    const queue = new Queue('orders', { connection });
+    await queue.add('waits', 1);
+    const url = `redis://mover:secret@${connection.host}:${connection.port}`;
+    const move = () => cli(['migrate', 'orders', '--yes', '--url', url]);
+    await admin.acl('SETUSER', 'mover', 'reset', ...tenant, ...documentedMigrationRights());
+    const refused = await move();
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/NOPERM.*'evalsha'/)]);
+    expect(await queue.getWaitingCount()).toBe(1);
+    await admin.acl('SETUSER', 'mover', '+eval', '+evalsha');
+    expect((await move()).code).toBe(0);
+    expect(await queue.getWaitingCount()).toBe(0);
+    await queue.close();
     await admin.flushall();
   });
 

@@ -47,22 +47,20 @@ export function documentedMigrationRights(): string[] {
   return rights.split(' ');
 }
 
-/** What moves queues of BullMQ. */
-const MIGRATION = /\/migrate\/|(^|\/)(adopt|return|settle)_|lib\/(adopt|bull|restore)\./;
-
-/** What the engine and its scripts say in capitals, of which commands are a part; `migrate` alone, or all the rest. */
-export function words(part: 'migrate' | 'queues'): Set<string> {
+/** What a crate and its scripts say in capitals, of which commands are a part. */
+export function words(crate: 'chasquimq' | 'chasquimq-migrate'): Set<string> {
+  const root = join(ROOT, 'crates', crate);
   const found = new Set<string>();
   const collect = (folder: string, suffix: string, pattern: RegExp) => {
-    for (const file of readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })) {
-      if (!file.endsWith(suffix) || MIGRATION.test(`${folder}/${file}`) !== (part === 'migrate')) continue;
-      const [text = ''] = readFileSync(join(ROOT, folder, file), 'utf8').split('#[cfg(test)]');
+    for (const file of readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })) {
+      if (!file.endsWith(suffix)) continue;
+      const [text = ''] = readFileSync(join(root, folder, file), 'utf8').split('#[cfg(test)]');
       for (const [, word = ''] of text.matchAll(pattern)) found.add(word.toLowerCase());
     }
   };
-  collect('crates/chasquimq/lua', '.lua', /'([A-Z]{3,})'/g);
-  collect('crates/chasquimq/src', '.rs', /cmd\("([A-Z]+)"\)/g);
+  collect('lua', '.lua', /'([A-Z]{3,})'/g);
+  collect('src', '.rs', /cmd\("([A-Z]+)"\)/g);
   // the one command that has a function of its own
-  collect('crates/chasquimq/src', '.rs', /\b(scan)\(/g);
+  collect('src', '.rs', /\b(scan)\(/g);
   return found;
 }

@@ -84,15 +84,16 @@ describe('troubleshooting', () => {
 function ownCodes(): string[] {
   const ours = /['"](ERR_[A-Z_]+)['"]|'(CHASQUIMQ_[A-Z_]+)'/g;
   const ofNode = /Some\("(E[A-Z_]+)"\)|"(E(?:AI|N|H|C|T)[A-Z_]+)"/g;
-  const found = ['src', 'crates/chasquimq/src', 'crates/chasquimq-node/src'].flatMap((folder) =>
-    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-      // the command line tells no codes, and reads Node's
-      .filter((file) => /\.(ts|rs)$/.test(file) && !file.startsWith('cli'))
-      .flatMap((file) => {
-        const [text = ''] = readFileSync(join(ROOT, folder, file), 'utf8').split('#[cfg(test)]');
-        const nodes = file.endsWith('redis/failure.rs') ? [...text.matchAll(ofNode)] : [];
-        return [...text.matchAll(ours), ...nodes].map(([, code, other]) => code ?? other ?? '');
-      }),
+  const found = ['src', 'crates/chasquimq/src', 'crates/chasquimq-migrate/src', 'crates/chasquimq-node/src'].flatMap(
+    (folder) =>
+      readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+        // the command line tells no codes, and reads Node's
+        .filter((file) => /\.(ts|rs)$/.test(file) && !file.startsWith('cli'))
+        .flatMap((file) => {
+          const [text = ''] = readFileSync(join(ROOT, folder, file), 'utf8').split('#[cfg(test)]');
+          const nodes = file.endsWith('redis/failure.rs') ? [...text.matchAll(ofNode)] : [];
+          return [...text.matchAll(ours), ...nodes].map(([, code, other]) => code ?? other ?? '');
+        }),
   );
   return [...new Set(found)].sort();
 }

@@ -32,6 +32,7 @@ describe('a change asks for', () => {
     ['__test__/life/memory.test.ts', ['memory', 'sentinel', 'cluster']],
     ['src/job/job.ts', ['v5', 'cli', 'life', 'memory', 'differential']],
     ['src/migrate/mover.ts', ['v5', 'cli', 'life', 'migrate']],
+    ['crates/chasquimq-migrate/lua/migrate/bull.lua', ['life', 'migrate']],
     ['crates/chasquimq/src/worker/fetch.rs', ['life', 'memory', 'chaos', 'differential']],
     ['crates/chasquimq/src/redis/reply.rs', ['life', 'sentinel', 'cluster', 'chaos', 'scripts']],
     ['bench/main.ts', ['bench']],

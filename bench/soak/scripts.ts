@@ -6,12 +6,12 @@ const TARGET = process.env.CARGO_TARGET_DIR ?? fileURLToPath(new URL('../../targ
 
 let names: Map<string, string> | undefined;
 
-/** The file in `lua/` of which this is the function's name, or the script's hash. */
+/** The file in a crate's `lua/` of which this is the function's name, or the script's hash. */
 export function transitionOf(script: string): string | undefined {
   return /^chasquimq_[0-9a-f]+_(\w+)$/.exec(script)?.[1] ?? scriptNames().get(script);
 }
 
-/** Scripts by their hash, as `crates/chasquimq/build.rs` has written them down: those of earlier builds do no harm. */
+/** Scripts by their hash, as `crates/chasquimq-build` has written them down: those of earlier builds do no harm. */
 function scriptNames(): Map<string, string> {
   if (names) return names;
   names = new Map();

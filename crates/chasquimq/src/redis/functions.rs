@@ -20,7 +20,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// How old a look may be that serves a connection which opens. A look brings the whole library's text, 350 KB.
+/// How old a look may be that serves a connection which opens. A look brings the whole library's text, 320 KB.
 pub(super) const LATELY: Duration = Duration::from_secs(60);
 /// The same for a user whose calls fail, and who waits for an administrator; and how long a library that is not ours is believed to be there.
 pub(super) const JUST_NOW: Duration = Duration::from_secs(1);
