@@ -40,8 +40,13 @@ describe('connection.acl', () => {
     expect(documentedMigrationRights().slice(1)).toEqual(more.sort().map((word) => `+${word}`));
   });
 
-  it('a user with what moving takes beside it moves a queue here and back', async () => {
-    await admin.acl('SETUSER', 'mover', 'reset', ...documentedRule(), ...documentedMigrationRights());
+  it.each([
+    ['moves a queue here and back', [], []],
+    // it asks once a connection whether it may call functions
+    ['does so without functions', ['+fcall', '+function|load'], ['fcall']],
+  ])('a user with what moving takes beside it %s', async (_, without: string[], refused: string[]) => {
+    const rule = documentedRule().filter((part) => !without.includes(part));
+    await admin.acl('SETUSER', 'mover', 'reset', ...rule, ...documentedMigrationRights());
     await admin.call('ACL', 'LOG', 'RESET');
     const { connection } = own;
     const [queue, flows] = [new Queue('orders', { connection }), new FlowProducer({ connection })];
@@ -56,7 +61,8 @@ describe('connection.acl', () => {
       const { code, stderr } = await cli(['migrate', 'orders', '--yes', '--url', url, ...way]);
       expect([code, stderr]).toEqual([0, '']);
     }
-    expect(await admin.call('ACL', 'LOG')).toEqual([]);
+    const entries = (await admin.call('ACL', 'LOG')) as unknown[][];
+    expect(entries.map((entry) => entry[7])).toEqual(refused);
     await Promise.all([queue.close(), flows.close()]);
     await admin.flushall();
   });
