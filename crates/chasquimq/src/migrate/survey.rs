@@ -70,7 +70,7 @@ impl Queue {
 
     async fn ask_source(&self, command: &Cmd, key: &str) -> Result<Value> {
         match self.connection().send(command).await {
-            Err(Error::Refused(message)) if message.starts_with("WRONGTYPE") => Err(Error::Invalid(format!(
+            Err(Error::Refused(message)) if message.code() == "WRONGTYPE" => Err(Error::Invalid(format!(
                 "the key {key} holds what BullMQ does not write there"
             ))),
             answered => answered,
