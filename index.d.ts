@@ -256,7 +256,7 @@ export declare function isPlainText(text: string): boolean
 /** The library of this release. */
 export declare function library(): NativeLibrary
 
-/** Whether another try of a job may follow one that ends, unless its error or a strategy of the user's says no. */
+/** Whether another try of a job may follow one that ends, `attempts_made` counting it, unless its error or a strategy of the user's says no. */
 export declare function mayTryAgain(attempts: number, attemptsMade: number, attemptsStarted: number, maxStartedAttempts?: number | undefined | null): boolean
 
 /** Answer to one `add`. */

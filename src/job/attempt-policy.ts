@@ -93,14 +93,16 @@ export function mayTryAgain(
   { unrecoverable, delay }: AttemptFailure,
   { maxStartedAttempts }: AttemptPolicy,
 ): boolean {
+  // tries that are no number are told of, whatever follows
+  const made = job.attemptsMade + 1;
   if (unrecoverable || delay === -1) return false;
-  return native.mayTryAgain(Number(job.opts.attempts), job.attemptsMade, job.attemptsStarted, maxStartedAttempts);
+  return native.mayTryAgain(Number(job.opts.attempts), made, job.attemptsStarted, maxStartedAttempts);
 }
 
 /** Whether the job would be tried again, after a delay that the engine cannot compute. */
 function needsStrategy(job: AttemptedJob, failure: AttemptFailure, policy: AttemptPolicy): boolean {
   const { backoff } = job.opts;
-  return Boolean(backoff) && !isEngineBackoff(backoff as BackoffOptions) && mayTryAgain(job, failure, policy);
+  return mayTryAgain(job, failure, policy) && Boolean(backoff) && !isEngineBackoff(backoff as BackoffOptions);
 }
 
 async function askStrategy(

@@ -103,7 +103,7 @@ pub struct NativeLock {
     pub token: String,
 }
 
-/// Whether another try of a job may follow one that ends, unless its error or a strategy of the user's says no.
+/// Whether another try of a job may follow one that ends, `attempts_made` counting it, unless its error or a strategy of the user's says no.
 #[napi]
 #[cfg_attr(test, allow(dead_code, reason = "only JavaScript calls it"))]
 pub fn may_try_again(
@@ -113,7 +113,7 @@ pub fn may_try_again(
     max_started_attempts: Option<u32>,
 ) -> bool {
     let tries = Tries {
-        made: attempts_made.saturating_add(1),
+        made: attempts_made,
         started: attempts_started,
         most_starts: max_started_attempts.unwrap_or(0),
     };
