@@ -256,6 +256,9 @@ export declare function isPlainText(text: string): boolean
 /** The library of this release. */
 export declare function library(): NativeLibrary
 
+/** Whether another try of a job may follow one that ends, `attempts_made` counting it, unless its error or a strategy of the user's says no. */
+export declare function mayTryAgain(attempts: number, attemptsMade: number, attemptsStarted: number, maxStartedAttempts?: number | undefined | null): boolean
+
 /** Answer to one `add`. */
 export interface NativeAdded {
   /** The request's number. */

@@ -77,7 +77,7 @@ export async function buildFacade() {
     await run('build the facade (tsc)', 'tsc', ['-p', 'tsconfig.build.json', '--outDir', `${staged}/cjs`]);
     await writeCommonJs(path(staged, 'cjs'));
     await writeEsModule(path(staged, 'esm'));
-    chmodSync(path(staged, 'cjs', 'cli', 'bin.js'), 0o755);
+    chmodSync(path(staged, 'cjs', 'tools', 'cli', 'bin.js'), 0o755);
     // src/native/addon.ts names the addon as ../../index.cjs and its types as ../../index.js: from src/native/ these lie
     // in the package's root. From dist/cjs/native/ the same names lead to these two.
     writeFileSync(path(staged, 'index.cjs'), "module.exports = require('../index.cjs');\n");

@@ -1,4 +1,4 @@
-// Writes the pages of docs/ that are made of something else: differences.md of src/doctor/differences.ts, keys.md of what names the keys of a
+// Writes the pages of docs/ that are made of something else: differences.md of src/tools/doctor/differences.ts, keys.md of what names the keys of a
 // queue. `npm run format` does it; lint fails when a page is another.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { isEntry, main, root, say, Stop } from './step.mjs';
 const SCHEMA = 'crates/chasquimq/lua/schema.txt';
 
 const PAGES = {
-  'docs/differences.md': { source: 'src/doctor/differences.ts', text: differencesPage },
+  'docs/differences.md': { source: 'src/tools/doctor/differences.ts', text: differencesPage },
   'docs/keys.md': { source: SCHEMA, text: keysPage },
 };
 
@@ -56,7 +56,8 @@ async function differencesPage() {
   );
   const all = topics.flatMap(([, list]) => list);
   const { differences } = await load('differences');
-  if (differences.length !== all.length) throw new Stop('.ci/docs.mjs does not know a file of src/doctor/differences/');
+  if (differences.length !== all.length)
+    throw new Stop('.ci/docs.mjs does not know a file of src/tools/doctor/differences/');
   return page(topics, all);
 }
 
@@ -65,7 +66,7 @@ const page = (topics, all) => `# Differences from BullMQ
 This page lists what ChasquiMQ does differently from BullMQ 6.7.0 on purpose, what that means when you move, and the test that proves it. Everything
 else is meant to be the same. If it is not, that is a bug: please report it.
 
-<!-- Made of src/doctor/differences.ts by \`npm run format\`: edit that. -->
+<!-- Made of src/tools/doctor/differences.ts by \`npm run format\`: edit that. -->
 
 There are ${all.length} differences. ${count(all, 'breaking')} may need a change in your code, or in how you run it; ${count(all, 'check')} are worth a look; the
 other ${count(all, 'none')} need nothing from you. Missing features are in [exports, and what is not there yet](parity.md).
@@ -128,10 +129,10 @@ ${rows.map(([, name, , , , lost]) => `| \`${name}\` | ${lost} |`).join('\n')}
 `;
 }
 
-/** A module of src/doctor, which is TypeScript. */
+/** A module of src/tools/doctor, which is TypeScript. */
 async function load(name) {
   const { build } = await import('esbuild');
-  const entryPoints = [join(root, 'src/doctor', `${name}.ts`)];
+  const entryPoints = [join(root, 'src/tools/doctor', `${name}.ts`)];
   const { outputFiles } = await build({ entryPoints, bundle: true, write: false, format: 'esm', logLevel: 'silent' });
   return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`);
 }

@@ -16,14 +16,15 @@ const LAYERS = [
   ['queue', 'scheduler'],
   ['events', 'sandbox'],
   ['worker'],
-  ['v5', 'migrate', 'library'],
-  ['doctor'],
-  ['cli'],
+  ['v5'],
+  ['tools/migrate', 'tools/library'],
+  ['tools/doctor'],
+  ['tools/cli'],
 ];
 
 const inside = (folders) => `^src/(${folders.join('|')})/`;
 /** What the command line imports: itself, and of the facade what users import. */
-const USED_BY_CLI = '^src/(cli|doctor|migrate|library)/|^src/index';
+const USED_BY_CLI = '^src/tools/|^src/index';
 const forbid = (name, from, to) => ({ name, severity: 'error', from, to });
 
 const RULES = [
@@ -35,19 +36,19 @@ const RULES = [
       // the command line stands on what users import
       {
         path: '^src/',
-        pathNot: layer[0] === 'cli' ? USED_BY_CLI : [inside(LAYERS.slice(0, i + 1).flat()), '^src/index'],
+        pathNot: layer[0] === 'tools/cli' ? USED_BY_CLI : [inside(LAYERS.slice(0, i + 1).flat()), '^src/index'],
       },
     ),
   ),
   forbid(
     'index.ts is imported by the command line and by v5 alone',
-    { pathNot: [inside(['cli']), '^src/v5/index'] },
+    { pathNot: [inside(['tools/cli']), '^src/v5/index'] },
     { path: '^src/index' },
   ),
   forbid(
-    'what users import knows nothing of the command line',
+    'what users import knows nothing of the tools',
     { path: '^src/(v5/)?index' },
-    { path: inside(['migrate', 'library', 'doctor', 'cli']), reachable: true },
+    { path: inside(['tools']), reachable: true },
   ),
   forbid('types know only types', { path: inside(['types']) }, { dependencyTypesNot: ['type-only'] }),
   forbid(
@@ -65,7 +66,8 @@ const RULES = [
 
 export async function checkLayers() {
   const { cruise } = await import('dependency-cruiser');
-  const strangers = readdirSync(join(root, 'src')).filter((name) => ![...LAYERS.flat(), 'index.ts'].includes(name));
+  const known = ['index.ts', ...LAYERS.flat().map((layer) => layer.split('/')[0])];
+  const strangers = readdirSync(join(root, 'src')).filter((name) => !known.includes(name));
   if (strangers.length > 0) throw new Stop(`src/${strangers[0]} is in none of the layers of .ci/layers.mjs`);
   const { output } = await cruise(['src'], {
     baseDir: root,

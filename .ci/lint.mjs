@@ -1,6 +1,7 @@
 // Everything CI checks without running a test. Each check runs, whatever became of the one before.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { checkBudget } from './budget.mjs';
 import { buildAddon, buildFacade } from './build.mjs';
 import { checkPages } from './docs.mjs';
 import { checkLayers } from './layers.mjs';
@@ -33,6 +34,7 @@ const OTHERS = [
   () => run('eslint', 'eslint', ['.', '--max-warnings', '0'], quiet),
   checkLayers,
   checkLuaGlobals,
+  async () => checkBudget(),
   checkWorkflows,
   async () => checkSuites(),
 ];

@@ -41,7 +41,7 @@ export const JS = {
   cluster: { when: [...WAYS, 'crates/chasquimq/lua/queue/', '__test__/life/', '__test__/support/'] },
   migrate: {
     at: ['__test__/migrate/'],
-    when: [...STORED, 'crates/chasquimq-migrate/', 'src/migrate/', 'src/cli/'],
+    when: [...STORED, 'crates/chasquimq-migrate/', 'src/tools/migrate/', 'src/tools/cli/'],
   },
   chaos: { at: ['__test__/chaos/'], when: [...TAKING, 'crates/chasquimq/src/redis/', '__test__/support/'] },
   differential: {
@@ -67,7 +67,7 @@ const OTHERS = {
   types: { when: EVERY_CHANGE },
   counts: { when: EVERY_CHANGE },
   // BullMQ's half of what runs against both: it moves only with these
-  bullmq: { when: ['__test__/parity/', '__test__/v5/', '__test__/support/', 'src/doctor/', 'package-lock.json'] },
+  bullmq: { when: ['__test__/parity/', '__test__/v5/', '__test__/support/', 'src/tools/doctor/', 'package-lock.json'] },
   // a newer server, and the transitions as scripts in place of functions
   scripts: { when: ['crates/chasquimq/src/redis/', 'crates/chasquimq/lua/transitions/', 'crates/chasquimq-build/'] },
 };

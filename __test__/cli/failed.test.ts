@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Queue } from 'bullmq';
-import type { Io } from '../../src/cli/command.js';
-import { failed } from '../../src/cli/commands/failed.js';
+import type { Io } from '../../src/tools/cli/command.js';
+import { failed } from '../../src/tools/cli/commands/failed.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { cli } from '../support/cli.js';
 import { serverUrl } from '../support/redis.js';

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { COMMANDS } from '../../src/cli/commands.js';
-import { nearest } from '../../src/cli/nearest.js';
+import { COMMANDS } from '../../src/tools/cli/commands.js';
+import { nearest } from '../../src/tools/cli/nearest.js';
 import { BIN, cli } from '../support/cli.js';
 import { Program } from '../support/program.js';
 import { closedPort, server } from '../support/redis.js';
@@ -186,12 +186,12 @@ describe('the package', () => {
     mkdirSync(installed);
     await run('tar', ['-xzf', join(folder, filename), '-C', installed]);
     const { bin } = JSON.parse(readFileSync(join(installed, 'package/package.json'), 'utf8'));
-    expect(bin).toEqual({ chasquimq: 'dist/cjs/cli/bin.js' });
+    expect(bin).toEqual({ chasquimq: 'dist/cjs/tools/cli/bin.js' });
     const program = join(installed, 'package', bin.chasquimq);
     accessSync(program, constants.X_OK);
     // without its dependencies and without the addon
     expect((await run(program, ['--version'])).stdout).toBe(`${version}\n`);
-    expect((await run(program, ['doctor', ROOT + '/src/cli', '--no-server'])).stdout).toContain('ACL SETUSER');
+    expect((await run(program, ['doctor', ROOT + '/src/tools/cli', '--no-server'])).stdout).toContain('ACL SETUSER');
     await expect(run(program, ['inspect'])).rejects.toMatchObject({ code: 1 });
   });
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { lateLine } from '../../src/cli/report-text.js';
-import { duration, plain, rate, table, wrapped } from '../../src/cli/text.js';
+import { lateLine } from '../../src/tools/cli/report-text.js';
+import { duration, plain, rate, table, wrapped } from '../../src/tools/cli/text.js';
 
 it('a time is shown in its two largest units', () => {
   expect([0, 999, 1_000, 61_000, 3_600_000, 90_061_000, -5].map(duration)).toEqual([

@@ -1,9 +1,9 @@
 import { EventEmitter, once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { describe, expect, it } from 'vitest';
-import type { Io } from '../../src/cli/command.js';
-import { watch } from '../../src/cli/commands/watch.js';
-import { frame } from '../../src/cli/screen.js';
+import type { Io } from '../../src/tools/cli/command.js';
+import { watch } from '../../src/tools/cli/commands/watch.js';
+import { frame } from '../../src/tools/cli/screen.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { cli, ended, startCli } from '../support/cli.js';
 import { OwnServer } from '../support/own-server.js';

@@ -1,5 +1,5 @@
 /**
- * The wanted differences (src/doctor/differences.ts) that programs meet. Each row says what is left of the two texts that differ when what it
+ * The wanted differences (src/tools/doctor/differences.ts) that programs meet. Each row says what is left of the two texts that differ when what it
  * is about is taken away; a difference is wanted when nothing of it is left. So a row can hide no more than it names.
  */
 import type { Difference } from './compare.js';
@@ -30,7 +30,7 @@ function storedMessageOf(what: unknown): string[] {
 }
 
 interface Wanted {
-  /** Of the difference in src/doctor/differences.ts. */
+  /** Of the difference in src/tools/doctor/differences.ts. */
   readonly id: string;
   readonly reason: string;
   /** The rest of both. */

@@ -1,7 +1,7 @@
 // Everything returns to BullMQ 6: what came from there, and what was added here.
 import { describe, expect, it } from 'vitest';
 import type { Job, Queue } from 'bullmq';
-import { Returner } from '../../src/migrate/returner.js';
+import { Returner } from '../../src/tools/migrate/returner.js';
 import { Gate, until } from '../support/waiting.js';
 import { jobsOf, MAJORS, useBench } from './bench.js';
 

@@ -13,8 +13,8 @@ import type {
   WorkerOptions,
 } from 'bullmq';
 import * as source from '../../src/index.js';
-import type { MoveOptions, TargetQueue } from '../../src/migrate/move.js';
-import { Mover } from '../../src/migrate/mover.js';
+import type { MoveOptions, TargetQueue } from '../../src/tools/migrate/move.js';
+import { Mover } from '../../src/tools/migrate/mover.js';
 import type { Library } from '../support/libraries.js';
 import { connection, keysContaining, redisClient, unlinkContaining } from '../support/redis.js';
 import { MAJORS, type Major } from './majors.js';

@@ -18,8 +18,8 @@ const DYING = `
 const { createRequire } = await import('node:module');
 const require = createRequire(process.cwd() + '/package.json');
 const { Queue } = require('./dist/cjs/index.js');
-const { Mover } = require('./dist/cjs/migrate/mover.js');
-const { Returner } = require('./dist/cjs/migrate/returner.js');
+const { Mover } = require('./dist/cjs/tools/migrate/mover.js');
+const { Returner } = require('./dist/cjs/tools/migrate/returner.js');
 const connection = JSON.parse(process.env.CONNECTION);
 const queues = JSON.parse(process.env.QUEUES).map((name) => new Queue(name, { connection, skipMetasUpdate: true }));
 const onStep = () => mover.moved > 0 && process.kill(process.pid, 'SIGKILL');

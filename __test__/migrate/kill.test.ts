@@ -14,7 +14,7 @@ const MOVER = `
 const { createRequire } = await import('node:module');
 const require = createRequire(process.cwd() + '/package.json');
 const { Queue } = require('./dist/cjs/index.js');
-const { Mover } = require('./dist/cjs/migrate/mover.js');
+const { Mover } = require('./dist/cjs/tools/migrate/mover.js');
 const queue = new Queue(process.env.QUEUE, { connection: JSON.parse(process.env.CONNECTION), skipMetasUpdate: true });
 const mover = new Mover([queue], { gap: 1_000_000, onStep: () => console.log('moved ' + mover.moved) });
 await mover.move();

@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Job, Queue } from 'bullmq';
 import { COMMANDS } from '../../src/connection/members.js';
-import { QueueAccount } from '../../src/migrate/account.js';
-import { Comparer } from '../../src/migrate/comparer.js';
+import { QueueAccount } from '../../src/tools/migrate/account.js';
+import { Comparer } from '../../src/tools/migrate/comparer.js';
 import { Gate, until } from '../support/waiting.js';
 import { jobsOf, MAJORS, useBench, type Bench } from './bench.js';
 

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Job, Queue } from 'bullmq';
 import * as source from '../../src/index.js';
-import { Returner } from '../../src/migrate/returner.js';
+import { Returner } from '../../src/tools/migrate/returner.js';
 import type { Library } from '../support/libraries.js';
 import { Program } from '../support/program.js';
 import { Random } from '../support/random.js';
@@ -25,8 +25,8 @@ const MOVER = `
 const { createRequire } = await import('node:module');
 const require = createRequire(process.cwd() + '/package.json');
 const { Queue } = require('./dist/cjs/index.js');
-const { Mover } = require('./dist/cjs/migrate/mover.js');
-const { Returner } = require('./dist/cjs/migrate/returner.js');
+const { Mover } = require('./dist/cjs/tools/migrate/mover.js');
+const { Returner } = require('./dist/cjs/tools/migrate/returner.js');
 const connection = JSON.parse(process.env.CONNECTION);
 const queues = JSON.parse(process.env.QUEUES).map((name) => new Queue(name, { connection, skipMetasUpdate: true }));
 const Way = process.env.DIRECTION === 'back' ? Returner : Mover;

@@ -3,7 +3,7 @@ import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { serverUrl } from './redis.js';
 
-export const BIN = fileURLToPath(new URL('../../dist/cjs/cli/bin.js', import.meta.url));
+export const BIN = fileURLToPath(new URL('../../dist/cjs/tools/cli/bin.js', import.meta.url));
 
 /** How long a command may take. */
 const WAIT_MS = 60_000;

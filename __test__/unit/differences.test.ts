@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import ts from 'typescript';
-import { differences } from '../../src/doctor/differences.js';
+import { differences } from '../../src/tools/doctor/differences.js';
 import { textOf } from '../support/doc-blocks.js';
 
 const FOLDER = '__test__/parity';

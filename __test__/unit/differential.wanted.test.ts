@@ -1,6 +1,6 @@
 // Pins that the differential test lets pass what the list of wanted differences names, and no more.
 import { describe, expect, it } from 'vitest';
-import { differences } from '../../src/doctor/differences.js';
+import { differences } from '../../src/tools/doctor/differences.js';
 import { compare } from '../differential/compare.js';
 import type { Action, JobPlan, Observation, Program, SeenJob, Step, WorkerPlan } from '../differential/program.js';
 import { shown } from '../differential/values.js';

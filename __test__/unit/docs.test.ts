@@ -88,7 +88,7 @@ function ownCodes(): string[] {
     (folder) =>
       readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
         // the command line tells no codes, and reads Node's
-        .filter((file) => /\.(ts|rs)$/.test(file) && !file.startsWith('cli'))
+        .filter((file) => /\.(ts|rs)$/.test(file) && !file.startsWith('tools/cli'))
         .flatMap((file) => {
           const [text = ''] = readFileSync(join(ROOT, folder, file), 'utf8').split('#[cfg(test)]');
           const nodes = file.endsWith('redis/failure.rs') ? [...text.matchAll(ofNode)] : [];

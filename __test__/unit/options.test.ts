@@ -5,7 +5,7 @@ import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { CLUSTER_OPTIONS, SENTINEL_OPTIONS } from '../../src/connection/discovery.js';
 import { NO_EFFECT, REFUSED } from '../../src/connection/known-options.js';
-import { differences } from '../../src/doctor/differences.js';
+import { differences } from '../../src/tools/doctor/differences.js';
 import { textOf } from '../support/doc-blocks.js';
 import { connectionProofs, notGiven, proofs, withoutEffect } from '../support/option-proofs.js';
 import { ROOT } from '../support/registry.js';

@@ -31,7 +31,7 @@ describe('a change asks for', () => {
     ['__test__/chaos/faults.ts', ['chaos']],
     ['__test__/life/memory.test.ts', ['memory', 'sentinel', 'cluster']],
     ['src/job/job.ts', ['v5', 'cli', 'life', 'memory', 'differential']],
-    ['src/migrate/mover.ts', ['v5', 'cli', 'life', 'migrate']],
+    ['src/tools/migrate/mover.ts', ['v5', 'cli', 'life', 'migrate']],
     ['crates/chasquimq-migrate/lua/migrate/bull.lua', ['life', 'migrate']],
     ['crates/chasquimq/src/worker/fetch.rs', ['life', 'memory', 'chaos', 'differential']],
     ['crates/chasquimq/src/redis/reply.rs', ['life', 'sentinel', 'cluster', 'chaos', 'scripts']],

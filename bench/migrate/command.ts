@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import type { ConnectionSettings } from '../server.js';
 import { transitionOf } from '../soak/scripts.js';
 
-const BIN = fileURLToPath(new URL('../../dist/cjs/cli/bin.js', import.meta.url));
+const BIN = fileURLToPath(new URL('../../dist/cjs/tools/cli/bin.js', import.meta.url));
 const MOST_RUNS = 20;
 /** Scripts that hold the server no longer than this are not looked at, microseconds. */
 const SLOW_MICROS = 1_000;

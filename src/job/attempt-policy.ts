@@ -4,6 +4,7 @@
  */
 import { UnrecoverableError } from '../errors/unrecoverable-error.js';
 import { Backoffs, LONGEST_DELAY_MS, isEngineBackoff } from '../options/backoffs.js';
+import { native } from '../native/addon.js';
 import type { BackoffOptions } from '../options/job.js';
 import type { BackoffStrategy } from '../types/backoff-strategy.js';
 import type { MinimalJob } from '../types/minimal-job.js';
@@ -86,14 +87,16 @@ export function failureOf(
   return failure;
 }
 
-/** Whether another attempt follows, unless a strategy of the user's refuses it. */
+/** Whether another attempt follows, as the engine decides it, unless a strategy of the user's refuses it. */
 export function mayTryAgain(
   job: AttemptedJob,
   { unrecoverable, delay }: AttemptFailure,
   { maxStartedAttempts }: AttemptPolicy,
 ): boolean {
-  if (unrecoverable || delay === -1 || !(job.attemptsMade + 1 < (job.opts.attempts ?? 0))) return false;
-  return !(maxStartedAttempts && job.attemptsStarted >= maxStartedAttempts);
+  // tries that are no number are told of, whatever follows
+  const made = job.attemptsMade + 1;
+  if (unrecoverable || delay === -1) return false;
+  return native.mayTryAgain(Number(job.opts.attempts), made, job.attemptsStarted, maxStartedAttempts);
 }
 
 /** Whether the job would be tried again, after a delay that the engine cannot compute. */

@@ -13,6 +13,7 @@ export const native = {
   ENDS_A_STEP: addon.ENDS_A_STEP,
   isPlainText: addon.isPlainText,
   library: addon.library,
+  mayTryAgain: addon.mayTryAgain,
 };
 
 function load(): typeof Native {

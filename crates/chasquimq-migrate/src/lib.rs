@@ -156,7 +156,7 @@ impl<'a> Migration<'a> {
         let start = format!("{}de:", self.source());
         let pattern = format!("{}*", escaped(&start));
         let (next, keys) = match scan(self.queue.connection(), cursor, &pattern, KEYS_A_STEP).await {
-            Err(Error::Refused(message)) if message.starts_with("NOPERM") => return Ok(None),
+            Err(Error::Refused(message)) if message.code() == "NOPERM" => return Ok(None),
             scanned => scanned?,
         };
         let ids: Vec<String> = keys

@@ -67,7 +67,7 @@ impl Migration<'_> {
 
     async fn ask_source(&self, command: &Cmd, key: &str) -> Result<Value> {
         match self.queue.connection().send(command).await {
-            Err(Error::Refused(message)) if message.starts_with("WRONGTYPE") => Err(Error::Invalid(format!(
+            Err(Error::Refused(message)) if message.code() == "WRONGTYPE" => Err(Error::Invalid(format!(
                 "the key {key} holds what BullMQ does not write there"
             ))),
             answered => answered,

@@ -182,6 +182,13 @@ pub struct RefusedCommand {
     pub args: Vec<String>,
 }
 
+impl Refusal {
+    /// The server's code, with which its words begin: `NOPERM`, `NOSCRIPT`, `ERR` where it has none.
+    pub fn code(&self) -> &str {
+        self.message.split(' ').next().unwrap_or_default()
+    }
+}
+
 impl From<String> for Refusal {
     fn from(message: String) -> Self {
         Self { message, command: None }

@@ -2,6 +2,7 @@
 
 use chasquimq::{
     millis,
+    retry::Tries,
     worker::{Ending, Failure, FailureState, ManualEnd, ManualStep, ManualStepped},
     Error, JobOptions, Keep, RateLimit,
 };
@@ -100,6 +101,23 @@ pub struct NativeLock {
     pub id: String,
     /// Who holds it.
     pub token: String,
+}
+
+/// Whether another try of a job may follow one that ends, `attempts_made` counting it, unless its error or a strategy of the user's says no.
+#[napi]
+#[cfg_attr(test, allow(dead_code, reason = "only JavaScript calls it"))]
+pub fn may_try_again(
+    attempts: f64,
+    attempts_made: u32,
+    attempts_started: u32,
+    max_started_attempts: Option<u32>,
+) -> bool {
+    let tries = Tries {
+        made: attempts_made,
+        started: attempts_started,
+        most_starts: max_started_attempts.unwrap_or(0),
+    };
+    tries.leave_another(attempts.ceil() as u32)
 }
 
 #[napi]

@@ -34,7 +34,7 @@ end
 local function settle_apart(queue, first, stash, args)
   local firsts = firsts_apart(first, args)
   for place = 1, #firsts do
-    if redis.call('EXISTS', stash .. place) == 0 then error({ err = 'ERR no such key' }) end
+    if redis.call('EXISTS', stash .. place) == 0 then error({ err = 'STASHLOST it was dropped before the call came' }) end
   end
   for place, of in ipairs(firsts) do
     local key = Frame.key_apart(queue, of)

@@ -21,6 +21,8 @@ use crate::{
 const STASH_MS: &str = "60000";
 // how often what a call needs is stored again: a server that has taken another's place meanwhile has it not
 const STASHES: usize = 5;
+/// The server's code where they are gone, from `lua/transitions/add_frames.lua`.
+const STASH_LOST: &str = "STASHLOST";
 
 /// Ids of an added batch: job `i` has `first + i`, unless it is in `exceptions`.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,7 +104,7 @@ impl Producer {
             let reply = call.script().run(&self.connection, base, &args).await;
             let reply = self.calls.recall(&self.connection, base, call.ticket, reply).await;
             tries += 1;
-            let is_stash_lost = matches!(&reply, Err(Error::Refused(message)) if message.contains("no such key"));
+            let is_stash_lost = matches!(&reply, Err(Error::Refused(refusal)) if refusal.code() == STASH_LOST);
             if !is_stash_lost || call.stashes() == 0 || tries == STASHES {
                 return reply;
             }

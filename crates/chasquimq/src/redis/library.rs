@@ -12,7 +12,7 @@ use super::{
     reply::Reply,
 };
 use crate::{
-    error::{Error, Result},
+    error::{Error, Refusal, Result},
     job::msgpack::Packer,
 };
 
@@ -120,7 +120,7 @@ impl Script {
 
     async fn run_by_hash(&self, connection: &Connection, base: &str, args: &[Arg<'_>]) -> Result<Value> {
         let answer = match self.send(connection, "EVALSHA", self.sha, base, args).await {
-            Err(Error::Refused(message)) if message.starts_with("NOSCRIPT") => {
+            Err(Error::Refused(message)) if message.code() == "NOSCRIPT" => {
                 self.send(connection, "EVAL", self.text, base, args).await
             }
             done => done,
@@ -243,8 +243,8 @@ fn is_no_function(message: &str) -> bool {
     message.starts_with("ERR Function not found")
 }
 
-fn is_denied(message: &str, command: &str) -> bool {
-    message.starts_with("NOPERM") && message.contains(&format!("'{command}"))
+fn is_denied(refusal: &Refusal, command: &str) -> bool {
+    refusal.code() == "NOPERM" && refusal.contains(&format!("'{command}"))
 }
 
 /// Loads the library. False when the server refuses it, or has another one: then this call, at least, runs as a script.
@@ -268,7 +268,7 @@ async fn load(connection: &Connection) -> Result<bool> {
         Err(Error::Refused(message)) if message.starts_with("ERR Function") => connection.found(Found::Foreign),
         Err(Error::Refused(message)) if is_denied(&message, "function") => functions.note_denial(),
         Err(Error::Refused(message)) => {
-            if message.starts_with("ERR") {
+            if message.code() == "ERR" {
                 functions.note(Known::Uncallable);
             }
             return Ok(false);

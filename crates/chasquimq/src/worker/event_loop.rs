@@ -1,10 +1,11 @@
 //! The worker's loop: hears commands, and takes a step whenever there is something to record or room for more jobs.
 //!
-//! `steps` takes steps, `settle` takes in their answers, `unread` is for those that cannot be read, `idle` waits, `give_up` gives back what nobody starts, `lease` keeps the lease and looks for jobs that nobody runs.
+//! `mode` says whether it takes jobs, `steps` takes steps, `settle` takes in their answers, `unread` is for those that cannot be read, `idle` waits, `give_up` gives back what nobody starts, `lease` keeps the lease and looks for jobs that nobody runs.
 
 mod give_up;
 mod idle;
 mod lease;
+mod mode;
 mod settle;
 mod steps;
 mod unread;
@@ -17,6 +18,7 @@ use std::{
 
 use tokio::sync::mpsc;
 
+use self::mode::Mode;
 use super::{
     client_clock::{ClientClock, Reading},
     due::Ring,
@@ -55,14 +57,8 @@ pub(super) struct Loop {
     // the server takes no step, which a close must not wait for
     refused: Arc<AtomicBool>,
     clock: ClientClock,
-    fetching: bool,
-    // what was handed over was taken back, as nobody drew it: nothing is fetched until somebody is heard
-    silent: bool,
+    mode: Mode,
     look_again: bool,
-    // a rate limit lets this worker start nothing until then
-    limited_until: Option<Instant>,
-    // the wait under way is for the marker of limits that are lifted
-    awaits_lift: bool,
     next_renewal: Option<Instant>,
     // when to look whether the jobs are this worker's still, and the last claim of those that were there at the last look
     next_check: Option<Instant>,
@@ -115,11 +111,8 @@ impl Loop {
             recorded: Default::default(),
             refused: Arc::default(),
             clock: ClientClock::default(),
-            fetching: false,
-            silent: false,
+            mode: Mode::Paused,
             look_again: false,
-            limited_until: None,
-            awaits_lift: false,
             next_renewal: None,
             next_check: None,
             checked_claim: 0,
@@ -212,7 +205,7 @@ impl Loop {
     fn has_step_to_take(&self) -> bool {
         let steps = matches!(self.waiter.pending, Pending::Step(_));
         let has_ends = !self.flushes.is_empty() && self.shares_until().is_none_or(|until| until <= Instant::now());
-        has_ends || (self.may_fetch() && self.look_again && !steps)
+        has_ends || (self.mode.may_take() && self.look_again && !steps)
     }
 
     /// Until when what has ended may wait for more to share a step with: while no slot is idle, as jobs of the surplus run there, and nobody
@@ -220,7 +213,7 @@ impl Loop {
     fn shares_until(&self) -> Option<Instant> {
         let ended: usize = self.flushes.iter().map(|flush| flush.completed.len()).sum();
         let is_plain = |flush: &Flush| flush.others.is_empty() && !flush.completed.is_empty();
-        let is_waited_for = !self.fetching
+        let is_waited_for = !self.mode.is_running()
             || self.look_again
             || self.room_changed
             || self.clock.is_foreign()
@@ -240,15 +233,10 @@ impl Loop {
             Command::Run(reading) => {
                 self.clock.says(reading);
                 self.hear_life();
-                if !self.fetching {
-                    self.fetching = true;
-                    self.look_again = true;
-                    self.next_scan = self.options.stalled_interval.map(|_| Instant::now());
-                }
+                self.run_on();
             }
             Command::Pause { done } => {
-                self.fetching = false;
-                self.standing.has_room = false;
+                self.stop_taking();
                 self.next_scan = None;
                 self.pausing.extend(done);
                 // now: what is handed over once it fetches again is to be started
@@ -283,8 +271,7 @@ impl Loop {
                 }
             }
             Command::Close { done } => {
-                self.fetching = false;
-                self.standing.has_room = false;
+                self.stop_taking();
                 self.closing.push(done);
             }
         }
@@ -305,10 +292,6 @@ impl Loop {
         }
     }
 
-    fn may_fetch(&self) -> bool {
-        self.fetching && !self.silent
-    }
-
     fn next_timer(&self) -> Option<Instant> {
         let late = self.offers.next_look(self.terms());
         // a step behind a wait looks by itself when something is due
@@ -319,10 +302,10 @@ impl Loop {
             true => self.lent_due,
             false => self.standing.due.next().filter(|_| !steps),
         };
-        let due = due.filter(|_| self.fetching);
+        let due = due.filter(|_| self.mode.is_running());
         let holds_jobs = self.standing.in_flight.jobs() > 0 || is_lent;
         let renewal = self.next_renewal.filter(|_| holds_jobs);
-        let rested = self.limited_until.filter(|_| self.fetching);
+        let rested = self.mode.rests_until();
         let shared = (!self.flushes.is_empty()).then(|| self.shares_until()).flatten();
         [late, due, renewal, rested, shared, self.next_check, self.next_scan]
             .into_iter()
@@ -341,7 +324,7 @@ impl Loop {
             Some(Ring::HandOn) => self.wake_another(),
             None => {}
         }
-        if self.limited_until.is_some_and(|end| end <= now) {
+        if self.mode.rests_until().is_some_and(|end| end <= now) {
             self.end_rest();
         }
         match self.offers.late(self.terms(), now) {
@@ -357,18 +340,6 @@ impl Loop {
         }
         if self.next_scan.is_some_and(|at| at <= now) {
             self.begin_scan();
-        }
-    }
-
-    fn is_limited(&self) -> bool {
-        self.limited_until.is_some_and(|end| end > Instant::now())
-    }
-
-    /// A rate limit may let jobs start again. Looking in vain once more is told once more, as BullMQ does.
-    fn end_rest(&mut self) {
-        if self.limited_until.take().is_some() {
-            self.standing.drained = false;
-            self.look_again = true;
         }
     }
 

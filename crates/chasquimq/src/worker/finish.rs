@@ -13,7 +13,7 @@ use super::{
 use crate::{
     id::random_unit,
     job::{keep::Keep, msgpack::Packer, options::JobOptions},
-    retry::{self, Retry},
+    retry::{self, Retry, Tries},
 };
 
 /// Packs flushes, and lets go of the jobs in them.
@@ -288,11 +288,12 @@ impl Packing<'_> {
     }
 
     fn retry(&self, place: &Place, unrecoverable: bool, delay_ms: Option<f64>) -> Retry {
-        let most_starts = self.defaults.max_started_attempts.filter(|most| *most > 0);
-        let worn_out = most_starts.is_some_and(|most| place.attempts_started >= most);
-        let attempts_made = place.attempts_made + 1;
-        let is_over = unrecoverable || worn_out;
-        retry::decide(&place.options, attempts_made, is_over, delay_ms, random_unit())
+        let tries = Tries {
+            made: place.attempts_made + 1,
+            started: place.attempts_started,
+            most_starts: self.defaults.max_started_attempts.unwrap_or(0),
+        };
+        retry::decide(&place.options, tries, unrecoverable, delay_ms, random_unit())
     }
 
     /// Notes a failed attempt with those that end alike.

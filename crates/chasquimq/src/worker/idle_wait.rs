@@ -39,6 +39,8 @@ pub(super) enum Pending {
     Nothing,
     /// The marker.
     Marker,
+    /// That of limits that are lifted.
+    Lift,
     /// The marker, with a step behind it.
     Step(Behind),
     /// The same by a socket, when that step is over: an add took another along.
@@ -138,7 +140,7 @@ impl Waiter {
 
     /// Waits for the marker. Call it only when nothing is pending.
     pub(super) fn wait(&mut self, time: Duration) {
-        self.wait_for(self.marker.clone(), time);
+        self.wait_for(self.marker.clone(), time, Pending::Marker);
     }
 
     /// The same while jobs are held: by the socket, where there is one, so that an add may take a step along, and a step can follow once none is held
@@ -156,12 +158,16 @@ impl Waiter {
         self.pending = Pending::Marker;
     }
 
-    /// Waits for another marker. Call it only when nothing is pending.
-    pub(super) fn wait_for(&mut self, marker: String, time: Duration) {
+    /// Waits for the marker of limits that are lifted. Call it only when nothing is pending.
+    pub(super) fn wait_for_lift(&mut self, marker: String, time: Duration) {
+        self.wait_for(marker, time, Pending::Lift);
+    }
+
+    fn wait_for(&mut self, marker: String, time: Duration, pending: Pending) {
         let time = self.begin(time);
         let step = None;
         if self.ask.try_send(Ask { marker, time, step }).is_ok() {
-            self.pending = Pending::Marker;
+            self.pending = pending;
         }
     }
 
@@ -203,7 +209,7 @@ impl Waiter {
             // one that was shortened is the loop's to repeat
             Pending::Marker => self.by_socket.is_some() && self.lost_until.is_none_or(|until| until <= Instant::now()),
             Pending::Alone => true,
-            Pending::Nothing | Pending::Step(_) | Pending::Lent => false,
+            Pending::Nothing | Pending::Lift | Pending::Step(_) | Pending::Lent => false,
         }
     }
 
@@ -239,7 +245,11 @@ impl Waiter {
             _ => {
                 self.is_unread = false;
                 let woken = self.woken.recv().await.unwrap_or(Woken::Marker(false));
-                vec![(self.noted(woken), self.over())]
+                let woken = match self.noted(woken) {
+                    Woken::Marker(came) if self.pending == Pending::Lift => Woken::Lift(came),
+                    woken => woken,
+                };
+                vec![(woken, self.over())]
             }
         }
     }

@@ -16,6 +16,8 @@ use crate::error::{Error, Result};
 pub(super) enum Woken {
     /// The marker came (true), or the time was over.
     Marker(bool),
+    /// The same of a wait for limits to be lifted.
+    Lift(bool),
     /// The step behind the wait, or that an add took along, was carried out.
     Stepped(Value),
     /// It was carried out, and its answer was read, perhaps a while ago.

@@ -25,22 +25,11 @@ impl Loop {
 
     /// Whoever runs jobs did not read what came: it may be blocked. Until it is heard, jobs are for others.
     pub(super) fn ask_for_life(&mut self) {
-        if self.fetching && !std::mem::replace(&mut self.silent, true) {
+        if self.fall_silent() {
             (self.sink)(Message {
                 asks_for_life: true,
                 ..Message::default()
             });
-        }
-    }
-
-    /// Whoever runs jobs is heard: it starts what it is given.
-    pub(super) fn hear_life(&mut self) {
-        let reaches = std::mem::take(&mut self.standing.reaches);
-        if reaches {
-            self.standing.prefetch.is_heard();
-        }
-        if std::mem::take(&mut self.silent) || reaches {
-            self.look_again |= self.fetching;
         }
     }
 
@@ -77,7 +66,7 @@ impl Loop {
     pub(super) fn take_back_what_came(&mut self) {
         let evicted = self.offers.evicted();
         self.return_jobs(evicted);
-        if !self.fetching {
+        if !self.mode.is_running() {
             self.take_back(true);
         }
     }
@@ -94,7 +83,7 @@ impl Loop {
         let held = self.standing.in_flight.jobs();
         let taken = self.offers.give_up(self.terms(), Instant::now(), held);
         if taken.is_silent {
-            self.silent = true;
+            self.fall_silent();
             self.standing.prefetch.is_silent();
             // what is given back must not wake this worker
             let ends = self.waiter.leave_socket(&mut self.standing);
@@ -114,7 +103,7 @@ impl Loop {
                     return false;
                 }
             }
-            if self.waiter.pending == Pending::Nothing || self.awaits_lift {
+            if matches!(self.waiter.pending, Pending::Nothing | Pending::Lift) {
                 return true;
             }
             let Some(ends) = self.waiter.own_end(OWN_END, &mut self.standing).await else {

@@ -35,7 +35,7 @@ const LATE: Duration = Duration::from_millis(150);
 
 impl Loop {
     pub(super) async fn wait_if_idle(&mut self) {
-        if !self.may_fetch() || self.look_again {
+        if !self.mode.may_take() || self.look_again {
             return;
         }
         if self.standing.has_room {
@@ -51,11 +51,10 @@ impl Loop {
         if self.waiter.pending != Pending::Nothing {
             return;
         }
-        if let Some(end) = self.limited_until {
+        if let Some(end) = self.mode.rests_until() {
             let time = end.saturating_duration_since(Instant::now()).saturating_sub(LATE);
             if !time.is_zero() {
-                self.awaits_lift = true;
-                self.waiter.wait_for(self.keys.key("open"), time);
+                self.waiter.wait_for_lift(self.keys.key("open"), time);
             }
             return;
         }
@@ -116,7 +115,7 @@ impl Loop {
     async fn lend(&mut self) {
         // this loop takes it back in time
         let has_offers = self.offers.is_waiting();
-        if has_offers || !self.standing.has_room || self.is_limited() || self.clock.is_foreign() {
+        if has_offers || !self.standing.has_room || self.mode.is_limited() || self.clock.is_foreign() {
             return;
         }
         if self.standing.offset.is_doubtful(Instant::now()) {
@@ -168,15 +167,16 @@ impl Loop {
     /// A step behind a wait takes jobs whenever it pleases: it must not, when this worker has come to want something else. A wait
     /// without one must not stand in the way of one that is shorter, or for something else.
     pub(super) fn must_break_off(&self) -> bool {
-        let is_wanted = !self.may_fetch() || !self.flushes.is_empty() || self.room_changed || self.clock.is_foreign();
+        let is_wanted =
+            !self.mode.may_take() || !self.flushes.is_empty() || self.room_changed || self.clock.is_foreign();
         match self.waiter.pending {
             Pending::Step(_) => is_wanted,
             // no step looks by itself
             Pending::Lent => is_wanted || self.look_again,
-            Pending::Alone => self.is_limited() || self.clock.is_foreign(),
+            Pending::Alone => self.mode.is_limited() || self.clock.is_foreign(),
             // the rest that it was for is over
-            Pending::Marker => self.awaits_lift && self.limited_until.is_none(),
-            Pending::Nothing => false,
+            Pending::Lift => self.mode.rests_until().is_none(),
+            Pending::Marker | Pending::Nothing => false,
         }
     }
 
@@ -202,6 +202,14 @@ impl Loop {
                 self.hear_marker(came).await;
                 Ok(())
             }
+            Woken::Lift(came) => {
+                if came {
+                    // it concerns every worker that rests
+                    self.waking("open").await;
+                    self.end_rest();
+                }
+                Ok(())
+            }
             Woken::Stepped(reply) => match self.read(reply).await {
                 Ok(answer) => self.absorb_late(answer, behind.room).await,
                 Err(error) => self.ask_elsewhere(error, behind).await,
@@ -209,7 +217,7 @@ impl Loop {
             Woken::Read(answer) => self.absorb_late(*answer, behind.room).await,
             Woken::Unread(error) => self.ask_elsewhere(error, behind).await,
             Woken::Lost => {
-                if !self.fetching {
+                if !self.mode.is_running() {
                     // it may have been woken
                     self.wake_another();
                 }
@@ -239,7 +247,7 @@ impl Loop {
         } else {
             self.room(0)
         };
-        self.look_again = self.fetching && self.clock.is_foreign();
+        self.look_again = self.mode.is_running() && self.clock.is_foreign();
         let request = StepRequest::again(behind, system_now_ms() as i64, room);
         let reply = self.send_step(&request, &Outcomes::none(0)).await?;
         self.absorb(reply, &request, Outcomes::none(0)).await
@@ -256,15 +264,7 @@ impl Loop {
 
     /// A wait without a step ended, by its marker or its time.
     async fn hear_marker(&mut self, came: bool) {
-        if std::mem::take(&mut self.awaits_lift) {
-            if came {
-                // it concerns every worker that rests
-                self.waking("open").await;
-                self.end_rest();
-            }
-            return;
-        }
-        if came && (!self.may_fetch() || self.is_limited()) {
+        if came && (!self.mode.may_take() || self.mode.is_limited()) {
             // somebody else should be woken
             self.waking("wake").await;
         }
@@ -273,12 +273,12 @@ impl Loop {
         let now = Instant::now();
         let looks_soon = self.standing.due.next().is_some_and(|due| due < now + LATE);
         let is_reason = came || (self.standing.has_room && !looks_soon);
-        self.look_again |= is_reason && self.fetching && !self.is_limited();
+        self.look_again |= is_reason && self.mode.is_running() && !self.mode.is_limited();
     }
 
     /// A worker that does not fetch may be the only one that knows when a job is due, also by a step that was under way.
     pub(super) fn hand_on_due(&mut self) {
-        if !self.may_fetch() && self.standing.due.forget() {
+        if !self.mode.may_take() && self.standing.due.forget() {
             self.wake_another();
         }
     }

@@ -117,7 +117,7 @@ impl Loop {
         self.waiter.hold_back(false);
         if is_over {
             // any sooner, those that are to start last would start first
-            self.look_again |= self.fetching && scan.has_found();
+            self.look_again |= self.mode.is_running() && scan.has_found();
         } else {
             self.scan = Some(scan);
         }
@@ -142,7 +142,7 @@ impl Loop {
             max_stalled,
         };
         let (stalled, done) = search.bring_back(&self.connection, &self.keys, system_now_ms()).await;
-        self.look_again |= self.fetching && !stalled.is_empty();
+        self.look_again |= self.mode.is_running() && !stalled.is_empty();
         self.tell_stalled(stalled);
         done
     }

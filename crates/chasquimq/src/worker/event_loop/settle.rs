@@ -86,7 +86,7 @@ impl Loop {
         mut outcomes: Outcomes,
     ) -> Result<()> {
         if answer.is_over() {
-            let may_look = self.fetching && self.standing.has_room && !self.is_limited();
+            let may_look = self.mode.is_running() && self.standing.has_room && !self.mode.is_limited();
             self.standing.passed_on |= may_look;
             self.look_again |= may_look;
             return Ok(());
@@ -113,7 +113,7 @@ impl Loop {
             // a window ends with a whole millisecond of the server's clock
             let begun_us = answer.server_us.rem_euclid(1000) as u64;
             let rest = Duration::from_micros(limited_ms.saturating_mul(1000) - begun_us);
-            self.limited_until = Some(carried_out + rest.min(self.options.maximum_rate_limit_delay));
+            self.rest(carried_out + rest.min(self.options.maximum_rate_limit_delay));
             if !outcomes.limited.is_empty() {
                 room = room.to_look();
             }
@@ -135,7 +135,7 @@ impl Loop {
         let found_all = taken > 0 && limited_ms == 0;
         let drained = self.standing.is_drained(room.want, found_all);
         let was_told = taken > 0 && jobs.is_none();
-        if let Some(batch) = jobs.take_if(|_| !self.fetching) {
+        if let Some(batch) = jobs.take_if(|_| !self.mode.is_running()) {
             self.return_jobs((batch.base..batch.base + batch.jobs.len() as u32).collect());
         }
         self.tell(jobs, drained, rejected, outcomes);

@@ -109,7 +109,7 @@ impl Loop {
         while let Ok(command) = self.commands.try_recv() {
             self.hear(command);
         }
-        let has_other_work = !self.may_fetch()
+        let has_other_work = !self.mode.may_take()
             || self.connection.servers() != self.servers
             || self.flushes.is_empty()
             || self.shares_until().is_some()
@@ -144,8 +144,8 @@ impl Loop {
 
     /// Jobs to take, `coming` jobs being about to be held.
     pub(super) fn room(&self, coming: u32) -> Room {
-        match self.may_fetch() {
-            true if self.is_limited() => Room::FULL,
+        match self.mode.may_take() {
+            true if self.mode.is_limited() => Room::FULL,
             true => self.standing.room(coming, &self.options),
             false => Room::NONE,
         }

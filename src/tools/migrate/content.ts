@@ -1,6 +1,6 @@
 /** What is known of a job, whichever of the two libraries has it, in one form. */
 import { isDeepStrictEqual } from 'node:util';
-import type { NativeJob, NativeSourceJob } from '../native/types.js';
+import type { NativeJob, NativeSourceJob } from '../../native/types.js';
 
 /** A job's fields by name. JSON is read where two texts may say the same. */
 export interface Content {

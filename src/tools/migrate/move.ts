@@ -1,6 +1,6 @@
 /** What moving queues here and moving them back have in common. */
-import { COMMANDS } from '../connection/members.js';
-import type { NativeMoved, NativeQueue } from '../native/types.js';
+import { COMMANDS } from '../../connection/members.js';
+import type { NativeMoved, NativeQueue } from '../../native/types.js';
 import { QueueAccount } from './account.js';
 import { Comparer } from './comparer.js';
 

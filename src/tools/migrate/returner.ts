@@ -1,6 +1,6 @@
 /** Moves queues back to BullMQ: what `Mover` does, the other way round. Children go before their parents. */
-import { pairs } from '../job/dependencies.js';
-import type { NativeMoved } from '../native/types.js';
+import { pairs } from '../../job/dependencies.js';
+import type { NativeMoved } from '../../native/types.js';
 import { MOST_ROUNDS, Move } from './move.js';
 
 const STATES = ['waiting', 'prioritized', 'delayed', 'failed', 'completed', 'waiting-children'] as const;

@@ -1,5 +1,5 @@
 /** Opens queues for commands, and says in one line why one cannot be used. */
-import type { Queue } from '../index.js';
+import type { Queue } from '../../index.js';
 import { Failure, UsageError } from './command.js';
 import { didYouMean } from './nearest.js';
 import type { Server } from './server.js';
@@ -16,7 +16,7 @@ const AT_ONCE = 8;
 export async function openQueue(server: Server, name: string, patient = false): Promise<Queue> {
   if (name.includes(':') || name === '') throw new UsageError(`"${name}" is no name of a queue: it has no colon.`);
   // loaded here: help, and what needs no server, do without the addon
-  const { Queue } = await import('../index.js');
+  const { Queue } = await import('../../index.js');
   let isConnected = false;
   const retryStrategy = (): number | null => (patient && isConnected ? 1_000 : null);
   const queue = new Queue(name, {

@@ -2,9 +2,9 @@
  * Moves queues of BullMQ's, on the same server, into ours of the same names. The engine moves the jobs, a bounded number a step, each in one
  * step: who stops or is killed has moved some, and the next move goes on.
  */
-import { COMMANDS } from '../connection/members.js';
-import { pairs } from '../job/dependencies.js';
-import type { NativeMoved, NativeSurvey } from '../native/types.js';
+import { COMMANDS } from '../../connection/members.js';
+import { pairs } from '../../job/dependencies.js';
+import type { NativeMoved, NativeSurvey } from '../../native/types.js';
 import { PLACES, type Place } from './account.js';
 import { MOST_ROUNDS, Move, type TargetQueue } from './move.js';
 

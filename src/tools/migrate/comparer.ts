@@ -1,5 +1,5 @@
 /** Reads jobs before a step of a move and after it, and compares all that is known of each. */
-import type { NativeQueue } from '../native/types.js';
+import type { NativeQueue } from '../../native/types.js';
 import type { QueueAccount } from './account.js';
 import { contentOfOurs, contentOfTheirs, differences, hasGoneOn, type Content } from './content.js';
 

@@ -1,4 +1,4 @@
-import type { Queue } from '../../index.js';
+import type { Queue } from '../../../index.js';
 import { countOf, isGiven, readArguments, timeOf } from '../arguments.js';
 import { UsageError, type Command, type Io } from '../command.js';
 import { look, type Look, type QueueReport } from '../queue-report.js';

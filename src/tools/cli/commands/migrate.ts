@@ -2,7 +2,7 @@ import { PLACES, type QueueAccount } from '../../migrate/account.js';
 import type { MoveOptions } from '../../migrate/move.js';
 import { Mover, namesThere, type Survey } from '../../migrate/mover.js';
 import { Returner } from '../../migrate/returner.js';
-import type { Queue } from '../../index.js';
+import type { Queue } from '../../../index.js';
 import { countOf, isGiven, readArguments, type Arguments } from '../arguments.js';
 import { canAsk, confirmed } from '../ask.js';
 import { Failure, UsageError, type Command, type Io } from '../command.js';

@@ -1,5 +1,5 @@
 /** What `inspect` and `watch` tell of a queue. */
-import type { Job, Metrics, Queue } from '../index.js';
+import type { Job, Metrics, Queue } from '../../index.js';
 
 /** Jobs by state, in the order of a job's life. */
 export const STATES = [

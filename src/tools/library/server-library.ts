@@ -1,7 +1,7 @@
 /** The library of functions that runs in the server, as an administrator looks after it. */
-import { COMMANDS } from '../connection/members.js';
-import { native } from '../native/addon.js';
-import type { NativeLibrary, NativeQueue } from '../native/types.js';
+import { COMMANDS } from '../../connection/members.js';
+import { native } from '../../native/addon.js';
+import type { NativeLibrary, NativeQueue } from '../../native/types.js';
 
 /** A queue whose servers are meant. */
 interface OpenQueue {

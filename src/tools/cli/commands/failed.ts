@@ -1,4 +1,4 @@
-import type { Job, Queue } from '../../index.js';
+import type { Job, Queue } from '../../../index.js';
 import { countOf as countGiven, isGiven, readArguments, type Arguments } from '../arguments.js';
 import { canAsk, confirmed } from '../ask.js';
 import { Failure, UsageError, type Command, type Io } from '../command.js';

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 
-/** The package's version: from `src/cli` and from `dist/cjs/cli` its manifest is in another place. */
+/** The package's version: from `src/tools/cli` and from `dist/cjs/tools/cli` its manifest is in another place. */
 export function ownVersion(): string {
-  for (const path of ['../../package.json', '../../../package.json']) {
+  for (const path of ['../../../package.json', '../../../../package.json']) {
     const found = versionAt(new URL(path, import.meta.url));
     if (found !== undefined) return found;
   }

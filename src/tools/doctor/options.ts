@@ -1,5 +1,5 @@
 /** Options that have no effect here, or are refused. */
-import { NO_EFFECT, REFUSED } from '../connection/known-options.js';
+import { NO_EFFECT, REFUSED } from '../../connection/known-options.js';
 import { placesOf, type FileUses, type Finding } from './finding.js';
 import type { Use } from './uses.js';
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { RedisOptions } from '../index.js';
+import type { RedisOptions } from '../../index.js';
 import { isGiven, textOf, type Arguments, type OptionsConfig } from './arguments.js';
 import { Failure, UsageError, type Io } from './command.js';
 

@@ -1,5 +1,5 @@
 /** Failed jobs as `failed` finds them: by what the server filters, and by a text anywhere in a job, which is looked for here. */
-import type { FailedJobsFilter, Job, Queue } from '../index.js';
+import type { FailedJobsFilter, Job, Queue } from '../../index.js';
 import { textOf, timeOf, type Arguments } from './arguments.js';
 import { UsageError } from './command.js';
 
@@ -182,7 +182,7 @@ export async function remove(queue: Queue, { ids, wanted, matched }: Choice): Pr
 /** @param act whether it did anything */
 async function forEach(ids: readonly string[], act: (id: string) => Promise<boolean>): Promise<Done> {
   // loaded here: help does without the addon
-  const { ErrorCode } = await import('../index.js');
+  const { ErrorCode } = await import('../../index.js');
   const { JobNotExist, JobNotInState, JobBelongsToJobScheduler } = ErrorCode;
   /** The one job has left, or is held. What else is refused, the server refuses for the rest, too. */
   const isOfJob = (error: unknown): boolean =>

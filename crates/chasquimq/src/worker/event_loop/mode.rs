@@ -1,0 +1,99 @@
+//! Whether the worker takes jobs. All changes of it are here.
+
+use std::time::Instant;
+
+use super::Loop;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Mode {
+    /// It does not run yet, is paused, or closes: it takes none, and gives back what comes.
+    Paused,
+    /// It takes as many as there is room for.
+    Taking,
+    /// A rate limit lets nothing start here until then.
+    Resting(Instant),
+    /// What was handed over was taken back, as nobody drew it: it takes none until somebody is heard.
+    Silent,
+}
+
+impl Mode {
+    /// Whether jobs are wanted, now or once a limit is over, or somebody is heard.
+    pub(super) fn is_running(self) -> bool {
+        self != Self::Paused
+    }
+
+    /// Whether steps may take jobs.
+    pub(super) fn may_take(self) -> bool {
+        matches!(self, Self::Taking | Self::Resting(_))
+    }
+
+    /// When a rate limit lets jobs start here again.
+    pub(super) fn rests_until(self) -> Option<Instant> {
+        match self {
+            Self::Resting(until) => Some(until),
+            _ => None,
+        }
+    }
+
+    /// Whether a rate limit lets nothing start here now.
+    pub(super) fn is_limited(self) -> bool {
+        self.rests_until().is_some_and(|until| until > Instant::now())
+    }
+}
+
+impl Loop {
+    /// It is to run. What was there before it is looked for at once.
+    pub(super) fn run_on(&mut self) {
+        if !self.mode.is_running() {
+            self.mode = Mode::Taking;
+            self.look_again = true;
+            self.next_scan = self.options.stalled_interval.map(|_| Instant::now());
+        }
+    }
+
+    /// It is to take nothing more.
+    pub(super) fn stop_taking(&mut self) {
+        self.mode = Mode::Paused;
+        self.standing.has_room = false;
+    }
+
+    /// A rate limit lets nothing start here until then. Whoever takes nothing hears of it by the next step that does.
+    pub(super) fn rest(&mut self, until: Instant) {
+        if self.mode.may_take() {
+            self.mode = Mode::Resting(until);
+        }
+    }
+
+    /// A rate limit may let jobs start again. Looking in vain once more is told once more, as BullMQ does.
+    pub(super) fn end_rest(&mut self) {
+        if self.mode.rests_until().is_some() {
+            self.mode = Mode::Taking;
+            self.standing.drained = false;
+            self.look_again = true;
+        }
+    }
+
+    /// Nobody drew what was handed over. True if this is news.
+    pub(super) fn fall_silent(&mut self) -> bool {
+        let is_news = self.mode.may_take();
+        if is_news {
+            self.mode = Mode::Silent;
+        }
+        is_news
+    }
+
+    /// Whoever runs jobs is heard: it starts what it is given.
+    pub(super) fn hear_life(&mut self) {
+        let reaches = std::mem::take(&mut self.standing.reaches);
+        if reaches {
+            self.standing.prefetch.is_heard();
+        }
+        let was_silent = self.mode == Mode::Silent;
+        if was_silent {
+            self.mode = Mode::Taking;
+        }
+        if was_silent || reaches {
+            self.look_again |= self.mode.is_running();
+        }
+    }
+}
