@@ -5,7 +5,6 @@
 //!
 //! [`queue`] adds and looks up, [`worker`] is what a program holds, `run` is what happens between a job's start and its end.
 
-mod connect;
 pub mod event;
 pub mod job;
 pub mod options;

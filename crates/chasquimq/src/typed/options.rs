@@ -110,48 +110,6 @@ fn check_id(id: &str) -> Result<()> {
     Ok(())
 }
 
-impl Backoff {
-    /// The same pause before every try.
-    pub fn fixed(pause: Duration) -> Self {
-        Self {
-            kind: "fixed".into(),
-            delay_ms: pause.as_millis() as f64,
-            jitter: 0.0,
-        }
-    }
-
-    /// This pause before the second try, doubled for each one after.
-    pub fn exponential(pause: Duration) -> Self {
-        Self {
-            kind: "exponential".into(),
-            ..Self::fixed(pause)
-        }
-    }
-
-    /// Makes a part of each pause random, 0 to 1.
-    pub fn with_jitter(self, jitter: f64) -> Self {
-        Self { jitter, ..self }
-    }
-}
-
-impl Keep {
-    /// Keeps the newest `count` jobs.
-    pub const fn newest(count: u32) -> Self {
-        Self {
-            count: count as i64,
-            ..Self::ALL
-        }
-    }
-
-    /// Keeps jobs that ended less than `age` ago; whole seconds.
-    pub const fn younger_than(age: Duration) -> Self {
-        Self {
-            age: age.as_secs() as f64,
-            ..Self::ALL
-        }
-    }
-}
-
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
