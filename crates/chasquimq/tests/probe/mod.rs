@@ -5,7 +5,6 @@ pub mod snapshot;
 pub mod tree;
 
 use chasquimq::{unique_id, ConnectOptions, Keys};
-use redis::ConnectionAddr;
 use snapshot::Snapshot;
 
 /// Where the test server is.
@@ -15,21 +14,7 @@ pub fn server_url() -> String {
 
 /// The test server, as the engine connects to it.
 pub fn connect_options() -> ConnectOptions {
-    let client = redis::Client::open(server_url()).expect("REDIS_URL");
-    let info = client.get_connection_info();
-    let login = info.redis_settings();
-    let mut options = ConnectOptions {
-        username: login.username().map(str::to_owned),
-        password: login.password().map(Into::into),
-        db: login.db(),
-        ..ConnectOptions::default()
-    };
-    match info.addr() {
-        ConnectionAddr::Tcp(host, port) => (options.host, options.port) = (host.clone(), *port),
-        ConnectionAddr::Unix(path) => options.path = Some(path.clone()),
-        other => panic!("tests know no way to {other}"),
-    }
-    options
+    ConnectOptions::try_from(&server_url()).expect("REDIS_URL")
 }
 
 /// A fresh queue. Its keys are deleted at the end.
