@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chasquimq::{unique_id, AddOptions, WorkerEvent, WorkerOptions};
+use chasquimq_typed::{unique_id, AddOptions, WorkerEvent, WorkerOptions};
 
 use super::*;
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// Why a handler did not complete its job. Any [`std::error::Error`] becomes [`JobError::Failed`] with `?`.
 ///
 /// ```
-/// # use chasquimq::JobError;
+/// # use chasquimq_typed::JobError;
 /// fn charge(amount: &str) -> Result<u32, JobError> {
 ///     let amount: u32 = amount.parse()?; // tried again as the job's options say
 ///     if amount == 0 {
@@ -109,7 +109,7 @@ impl<E: StdError> From<E> for JobError {
 
 /// How a delivered job ended: one variant per way out.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// It completed, with this result (JSON text).
     Completed(String),
     /// Its try failed.
@@ -128,7 +128,7 @@ pub(super) enum Outcome {
 
 impl Outcome {
     /// A handler returned this.
-    pub(super) fn completed(result: &impl Serialize) -> Self {
+    pub(crate) fn completed(result: &impl Serialize) -> Self {
         match serde_json::to_string(result) {
             Ok(result) => Outcome::Completed(result),
             Err(error) => Outcome::failed(format!("the result has no JSON form: {error}")),
@@ -136,7 +136,7 @@ impl Outcome {
     }
 
     /// A failed try whose only trace is its message.
-    pub(super) fn failed(reason: String) -> Self {
+    pub(crate) fn failed(reason: String) -> Self {
         Outcome::Failed {
             trace: reason.clone(),
             reason,
@@ -145,7 +145,7 @@ impl Outcome {
     }
 
     /// A failure for good whose only trace is its message.
-    pub(super) fn unrecoverable(reason: String) -> Self {
+    pub(crate) fn unrecoverable(reason: String) -> Self {
         Outcome::Unrecoverable {
             trace: reason.clone(),
             reason,

@@ -3,19 +3,13 @@
 
 use std::{marker::PhantomData, time::Duration};
 
+use chasquimq::{
+    system_now_ms, AddBatch, ConnectOptions, Counts, Error, Job, JobOptions, JobRange, Keys, NewJob, Pick, Queue,
+    RateLimit, Result, RetryOptions,
+};
 use serde::{de::DeserializeOwned, Serialize};
 
-use super::{job::to_json, options::AddOptions};
-use crate::{
-    add::{AddBatch, NewJob},
-    clock::system_now_ms,
-    error::{Error, Result},
-    job::{options::JobOptions, Job},
-    keys::Keys,
-    queue::{bulk::Pick, by_id::RetryOptions, lists::JobRange, metrics::Counts, Queue},
-    redis::options::ConnectOptions,
-    worker::RateLimit,
-};
+use crate::{job::to_json, options::AddOptions};
 
 /// A queue of jobs whose data is a `T`. Share one among tasks in an `Arc`: calls made at the same time share a connection.
 #[derive(Debug)]

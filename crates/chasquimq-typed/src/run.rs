@@ -12,32 +12,31 @@ use std::{
     time::Duration,
 };
 
+use chasquimq::{
+    system_now_ms,
+    worker::{Failure, Message, Rejected},
+    ConnectionEvent, Queue, RateLimit, Worker,
+};
 use serde::{de::DeserializeOwned, Serialize};
 use tokio::{
     sync::mpsc,
     task::{Id, JoinError, JoinSet},
 };
 
-use super::{
+use crate::{
     event::{OnEvent, TypedWorkerOptions, WorkerEvent},
     job::{Delivered, TypedJob},
     outcome::{JobError, Outcome},
     report::{Report, Told},
 };
-use crate::{
-    clock::system_now_ms,
-    queue::Queue,
-    redis::session::ConnectionEvent,
-    worker::{Failure, Message, RateLimit, Rejected, Worker},
-};
 
 type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// Runs one job to its end, whatever its type.
-pub(super) type Handler = Arc<dyn Fn(Delivered) -> Running + Send + Sync>;
+pub(crate) type Handler = Arc<dyn Fn(Delivered) -> Running + Send + Sync>;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Command {
+pub(crate) enum Command {
     Pause,
     Resume,
     Concurrency(u32),
@@ -46,7 +45,7 @@ pub(super) enum Command {
 }
 
 /// Wraps a handler of jobs of type `T`. Nothing of the user's runs outside the future, where a panic would end the worker.
-pub(super) fn handler<T, H, F, R, E>(handler: H, queue: Arc<Queue>, worker_id: &str) -> Handler
+pub(crate) fn handler<T, H, F, R, E>(handler: H, queue: Arc<Queue>, worker_id: &str) -> Handler
 where
     T: DeserializeOwned + Send + 'static,
     H: Fn(TypedJob<T>) -> F + Send + Sync + 'static,
@@ -96,7 +95,7 @@ async fn delay(queue: &Queue, job: &Delivered, pause: Duration, worker_id: &str)
     }
 }
 
-pub(super) struct Runner {
+pub(crate) struct Runner {
     core: Arc<Worker>,
     slots: usize,
     lock_duration: Duration,
@@ -117,7 +116,7 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    pub(super) fn new(
+    pub(crate) fn new(
         core: Worker,
         options: TypedWorkerOptions,
         handler: Handler,
@@ -143,7 +142,7 @@ impl Runner {
         }
     }
 
-    pub(super) async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
+    pub(crate) async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
         self.core.run(system_now_ms());
         let (mut closing, mut abandoned) = (false, false);
         while !closing || !self.running.is_empty() {

@@ -1,6 +1,7 @@
 //! Parents among the jobs of a typed worker.
 
-use chasquimq::{FlowNode, Flows, JobOptions, NodeParent};
+use chasquimq::{FlowNode, Flows, NodeParent};
+use chasquimq_typed::JobOptions;
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Adding and looking up.
 
-use chasquimq::{Deduplication, Error, JobRange, Keep, Pick};
+use chasquimq_typed::{Deduplication, Error, JobRange, Keep, Pick};
 
 use super::*;
 

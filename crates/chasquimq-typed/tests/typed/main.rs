@@ -9,9 +9,10 @@ mod run;
 
 use std::{env, future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use chasquimq::{
-    system_now_ms, unique_id, worker::FailureState, AddOptions, BulkJob, ConnectOptions, Connection, FoundJob,
-    JobError, Keys, TypedJob, TypedQueue, TypedWorker, TypedWorkerOptions, WorkerEvent, WorkerOptions,
+use chasquimq::Connection;
+use chasquimq_typed::{
+    system_now_ms, unique_id, AddOptions, BulkJob, ConnectOptions, FailureState, FoundJob, JobError, Keys, TypedJob,
+    TypedQueue, TypedWorker, TypedWorkerOptions, WorkerEvent, WorkerOptions,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, Semaphore};

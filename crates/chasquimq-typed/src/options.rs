@@ -2,16 +2,8 @@
 
 use std::time::Duration;
 
+use chasquimq::{Backoff, Deduplication, Error, JobOptions, Keep, Result};
 use serde::{ser::SerializeMap, Serialize, Serializer};
-
-use crate::{
-    error::{Error, Result},
-    job::{
-        deduplication::Deduplication,
-        keep::Keep,
-        options::{Backoff, JobOptions},
-    },
-};
 
 /// The last priority there is. Source: BullMQ `PRIORITY_LIMIT`.
 pub const PRIORITY_LIMIT: u32 = (1 << 21) - 1;
@@ -19,7 +11,7 @@ pub const PRIORITY_LIMIT: u32 = (1 << 21) - 1;
 /// Options of a job to be added. The default says nothing: one try, run at once, at the end of the waiting list, kept for ever.
 ///
 /// ```
-/// use chasquimq::{AddOptions, Backoff, Keep};
+/// use chasquimq_typed::{AddOptions, Backoff, Keep};
 /// use std::time::Duration;
 ///
 /// let options = AddOptions {

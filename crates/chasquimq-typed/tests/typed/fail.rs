@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use chasquimq::{msgpack::Packer, Backoff, Error};
+use chasquimq::msgpack::Packer;
+use chasquimq_typed::{Backoff, Error};
 
 use super::*;
 
