@@ -25,7 +25,7 @@ async fn add_child(queue: &TypedQueue<Mail>, parent: &str) {
 #[tokio::test]
 async fn a_parent_that_returns_before_its_children_have_ended_fails() {
     let stage = Stage::new().await;
-    let adder = within(TypedQueue::connect(&redis_url(), &stage.name))
+    let adder = within(TypedQueue::connect(&server_url(), &stage.name))
         .await
         .expect("queue");
     let adder = Arc::new(adder);

@@ -17,7 +17,7 @@ pub fn connect_options() -> ConnectOptions {
     ConnectOptions::try_from(&server_url()).expect("REDIS_URL")
 }
 
-/// A fresh queue. Its keys are deleted at the end.
+/// A queue of a test's own. Its keys are deleted at the end.
 pub struct Probe {
     pub connection: redis::Connection,
     pub keys: Keys,
@@ -25,13 +25,14 @@ pub struct Probe {
 
 impl Probe {
     pub fn fresh() -> Self {
+        Self::of(Keys::new("chasqui-test", &unique_id()))
+    }
+
+    pub fn of(keys: Keys) -> Self {
         let connection = redis::Client::open(server_url())
             .and_then(|client| client.get_connection())
             .expect("a connection to REDIS_URL");
-        Self {
-            connection,
-            keys: Keys::new("chasqui-test", &unique_id()),
-        }
+        Self { connection, keys }
     }
 
     pub fn snapshot(&mut self) -> Snapshot {
