@@ -2,10 +2,10 @@
 
 use std::{ops::Range, sync::Arc};
 
-use chasquimq::{frame::child_id, system_now_ms, worker::Batch, Error, JobOptions, Queue, Result, StateFields};
+use chasquimq::{frame::child_id, system_now_ms, worker::Batch, JobOptions, Queue, Result, StateFields};
 use serde::{de::DeserializeOwned, Serialize};
 
-use crate::outcome::Outcome;
+use crate::{json::to_json, outcome::JobError};
 
 /// A job that is being run.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct TypedJob<T> {
 impl<T> TypedJob<T> {
     /// Stores how far the job is, for look-ups, and tells it as a `progress` event. Source: BullMQ `job.updateProgress`.
     /// # Errors
-    /// [`Error::Invalid`] when the progress has no JSON form; [`Error::JobMissing`] when the job was removed.
+    /// [`crate::Error::Invalid`] when the progress has no JSON form; [`crate::Error::JobMissing`] when the job was removed.
     pub async fn update_progress(&self, progress: &impl Serialize) -> Result<()> {
         let progress = to_json("progress", progress)?;
         self.queue.update_progress(system_now_ms(), &self.id, &progress).await
@@ -38,7 +38,7 @@ impl<T> TypedJob<T> {
 
     /// Adds a row to the job's log. Answers the number of rows. Source: BullMQ `job.log`.
     /// # Errors
-    /// [`Error::JobMissing`] when the job was removed.
+    /// [`crate::Error::JobMissing`] when the job was removed.
     pub async fn log(&self, row: &str) -> Result<u64> {
         self.queue.log(&self.id, row, 0).await
     }
@@ -114,9 +114,9 @@ impl Delivered {
     }
 
     /// The handler's view of the job. Data of another type fails it for good: no further try would read it better.
-    pub(crate) fn read<T: DeserializeOwned>(&self, queue: Arc<Queue>) -> std::result::Result<TypedJob<T>, Outcome> {
+    pub(crate) fn read<T: DeserializeOwned>(&self, queue: Arc<Queue>) -> std::result::Result<TypedJob<T>, JobError> {
         let data = serde_json::from_str(&self.batch.text[self.data.clone()])
-            .map_err(|error| Outcome::unrecoverable(format!("the data is not readable: {error}")))?;
+            .map_err(|error| JobError::unrecoverable(format!("the data is not readable: {error}")))?;
         Ok(TypedJob {
             name: self.batch.text[self.name.clone()].to_owned(),
             data,
@@ -128,11 +128,6 @@ impl Delivered {
             queue,
         })
     }
-}
-
-/// A value as JSON text.
-pub(crate) fn to_json(what: &str, value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Error::Invalid(format!("the {what} has no JSON form: {error}")))
 }
 
 #[cfg(test)]

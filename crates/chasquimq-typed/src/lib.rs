@@ -39,6 +39,7 @@
 
 mod event;
 mod job;
+mod json;
 mod options;
 mod outcome;
 mod queue;

@@ -9,7 +9,10 @@ use chasquimq::{
 };
 use serde::{de::DeserializeOwned, Serialize};
 
-use crate::{job::to_json, options::AddOptions};
+use crate::{
+    json::{from_json, to_json},
+    options::AddOptions,
+};
 
 /// A queue of jobs whose data is a `T`. Share one among tasks in an `Arc`: calls made at the same time share a connection.
 #[derive(Debug)]
@@ -144,7 +147,7 @@ impl<T> TypedQueue<T> {
 
     /// Lets no job start for so long, wherever a rate limit holds; at least a millisecond.
     pub async fn hold(&self, time: Duration) -> Result<()> {
-        self.queue.hold(Some(time.as_millis().max(1) as u64)).await.map(drop)
+        hold(&self.queue, time).await
     }
 
     /// Ends the window of the rate limit: the next starts are the first ones of a new window. Workers that wait for it look again.
@@ -221,13 +224,14 @@ impl<T: DeserializeOwned> TypedQueue<T> {
     }
 }
 
+/// As [`TypedQueue::hold`].
+pub(crate) async fn hold(queue: &Queue, time: Duration) -> Result<()> {
+    queue.hold(Some(time.as_millis().max(1) as u64)).await.map(drop)
+}
+
 fn found<T: DeserializeOwned>(job: Job) -> Result<FoundJob<T>> {
     Ok(FoundJob {
         data: from_json(&job.id, "data", &job.body.data)?,
         job,
     })
-}
-
-fn from_json<V: DeserializeOwned>(id: &str, what: &str, text: &str) -> Result<V> {
-    serde_json::from_str(text).map_err(|error| Error::malformed(&format!("the {what} of job {id}"), error))
 }

@@ -5,7 +5,11 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use chasquimq::worker::{Completed, Ending, Failure, Flush, Outcome as Other, Rejected};
 use serde::Deserialize;
 
-use crate::{event::WorkerEvent, job::Delivered, outcome::Outcome};
+use crate::{
+    event::WorkerEvent,
+    job::Delivered,
+    outcome::{JobError, Outcome},
+};
 
 /// A flush being filled.
 #[derive(Debug)]
@@ -51,15 +55,15 @@ impl Report {
     /// Notes how a job ended.
     pub(crate) fn end(&mut self, job: &Delivered, outcome: Outcome) {
         match outcome {
-            Outcome::Completed(result) => self.completed(job, &result),
-            Outcome::Failed {
+            Ok(result) => self.completed(job, &result),
+            Err(JobError::Failed {
                 reason,
                 trace,
                 retry_after,
-            } => self.failed(job, reason, trace, retry_after, false),
-            Outcome::Unrecoverable { reason, trace } => self.failed(job, reason, trace, None, true),
-            Outcome::Moved => self.other(job, Ending::Moved),
-            Outcome::RateLimited => self.other(job, Ending::RateLimited),
+            }) => self.failed(job, reason, trace, retry_after, false),
+            Err(JobError::Unrecoverable { reason, trace }) => self.failed(job, reason, trace, None, true),
+            Err(JobError::Delayed { .. }) => self.other(job, Ending::Moved),
+            Err(JobError::RateLimited { .. }) => self.other(job, Ending::RateLimited),
         }
     }
 
