@@ -197,14 +197,7 @@ impl<T: Serialize> TypedQueue<T> {
             options: &options[options_of[i]],
         });
         let added = self.queue.add(AddBatch::pack(system_now_ms(), new)).await?;
-        let mut ids: Vec<String> = (added.first..).take(jobs.len()).map(|id| id.to_string()).collect();
-        for (at, id) in added.exceptions {
-            let place = ids
-                .get_mut(at)
-                .ok_or_else(|| Error::malformed("the answer to add", format_args!("a job at {at}")))?;
-            *place = id;
-        }
-        Ok(ids)
+        Ok((0..jobs.len()).map(|at| added.id(at)).collect())
     }
 }
 
