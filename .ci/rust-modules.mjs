@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { isEntry, main, root, say, Stop } from './step.mjs';
 
-const CRATES = ['chasquimq', 'chasquimq-node', 'chasquimq-counts'];
+const CRATES = ['chasquimq', 'chasquimq-node', 'chasquimq-counts', 'chasquimq-typed'];
 const MOST_LINES = 400;
 // At the head of a longer file, with the reason.
 const STAYS_WHOLE = /^\/\/! Stays whole: ./m;
