@@ -6,7 +6,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { isEntry, main, root, say, Stop } from './step.mjs';
 
-const CRATES = ['chasquimq', 'chasquimq-build', 'chasquimq-counts', 'chasquimq-migrate', 'chasquimq-node'];
+const CRATES = [
+  'chasquimq',
+  'chasquimq-build',
+  'chasquimq-counts',
+  'chasquimq-migrate',
+  'chasquimq-node',
+  'chasquimq-typed',
+];
 const MOST_LINES = 400;
 // At the head of a longer file, with the reason.
 const STAYS_WHOLE = /^\/\/! Stays whole: ./m;

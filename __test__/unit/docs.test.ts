@@ -13,6 +13,7 @@ const WRITTEN = [
   'CHANGELOG.md',
   'benchmarks/README.md',
   'crates/chasquimq/README.md',
+  'crates/chasquimq-typed/README.md',
   'examples/README.md',
   '.github/SECURITY.md',
 ];

@@ -1,6 +1,7 @@
 //! What can go wrong, as variants a caller can act on.
 
 use std::{
+    convert::Infallible,
     fmt::{self, Write as _},
     ops::Deref,
     time::Duration,
@@ -264,7 +265,8 @@ impl Error {
         }
     }
 
-    pub(crate) fn malformed(what: &str, why: impl fmt::Display) -> Self {
+    /// A value that is not readable, and what is wrong with it, in no more than 500 bytes.
+    pub fn malformed(what: &str, why: impl fmt::Display) -> Self {
         let mut short = Short(String::new());
         // no more than that is written
         let _ = write!(short, "{why}");
@@ -272,6 +274,13 @@ impl Error {
             what: what.to_owned(),
             why: short.0,
         }
+    }
+}
+
+/// Lets what cannot fail stand where something may fail with an [`Error`]: a [`crate::ConnectOptions`] where a URL may stand.
+impl From<Infallible> for Error {
+    fn from(never: Infallible) -> Self {
+        match never {}
     }
 }
 

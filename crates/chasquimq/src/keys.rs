@@ -76,6 +76,20 @@ impl Keys {
     }
 }
 
+/// A queue of this name under BullMQ's prefix, `bull`.
+impl From<&str> for Keys {
+    fn from(name: &str) -> Self {
+        Keys::new("bull", name)
+    }
+}
+
+/// As from a `&str`.
+impl From<&String> for Keys {
+    fn from(name: &String) -> Self {
+        Keys::from(name.as_str())
+    }
+}
+
 /// What stands between the first brace of a key and the next that closes.
 fn hash_tag(key: &str) -> Option<&str> {
     let (_, rest) = key.split_once('{')?;

@@ -1,34 +1,6 @@
 //! The ChasquiMQ engine: a job queue on Redis streams. Knows Redis, knows nothing of JavaScript.
 //!
-//! Rust programs use [`TypedQueue`] and [`TypedWorker`] ([`typed`]); the rest is the engine below them, which deals in JSON texts.
-//! ```no_run
-//! use chasquimq::{AddOptions, JobError, TypedJob, TypedQueue, TypedWorker, WorkerOptions};
-//! use serde::{Deserialize, Serialize};
-//!
-//! #[derive(Serialize, Deserialize)]
-//! struct Mail {
-//!     to: String,
-//! }
-//!
-//! async fn send(job: TypedJob<Mail>) -> Result<String, JobError> {
-//!     Ok(format!("sent to {}", job.data.to))
-//! }
-//!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> chasquimq::Result<()> {
-//! let queue = TypedQueue::connect("redis://127.0.0.1:6379", "mail").await?;
-//! let mail = Mail { to: "ana@example.com".into() };
-//! queue.add("welcome", &mail, &AddOptions { attempts: 3, ..AddOptions::default() }).await?;
-//!
-//! let options = WorkerOptions { concurrency: 100, ..WorkerOptions::default() };
-//! let worker = TypedWorker::start("redis://127.0.0.1:6379", "mail", options, send).await?;
-//! # let stop = std::future::ready(());
-//! stop.await; // a signal, for instance
-//! worker.close().await;
-//! queue.close().await;
-//! # Ok(())
-//! # }
-//! ```
+//! Rust programs use `chasquimq-typed`, a crate on top of this one; the engine deals in JSON texts.
 //!
 //! # Words
 //! - **job**: a name, data (JSON text), options. Its id is a number that counts up, or the caller's.
@@ -82,7 +54,6 @@ pub mod queue;
 pub mod redis;
 pub mod retry;
 mod schedulers;
-pub mod typed;
 pub mod worker;
 
 pub use self::redis::{
@@ -122,7 +93,4 @@ pub use queue::{
     Queue,
 };
 pub use schedulers::{scheduler_of, Following, Scheduler, Upsert};
-pub use typed::{
-    AddOptions, BulkJob, FoundJob, JobError, TypedJob, TypedQueue, TypedWorker, TypedWorkerOptions, WorkerEvent,
-};
 pub use worker::{RateLimit, Worker, WorkerOptions};

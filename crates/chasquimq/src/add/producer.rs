@@ -29,16 +29,16 @@ const STASH_LOST: &str = "STASHLOST";
 pub struct Added {
     /// Number of the batch's first job.
     pub first: u64,
-    /// Index and id of the jobs with an id of their own.
+    /// Index and id of the jobs with an id of their own, in order.
     pub exceptions: Vec<(usize, String)>,
 }
 
 impl Added {
     /// Id of the batch's job `index`.
     pub fn id(&self, index: usize) -> String {
-        match self.exceptions.iter().find(|(at, _)| *at == index) {
-            Some((_, id)) => id.clone(),
-            None => (self.first + index as u64).to_string(),
+        match self.exceptions.binary_search_by_key(&index, |(at, _)| *at) {
+            Ok(found) => self.exceptions[found].1.clone(),
+            Err(_) => (self.first + index as u64).to_string(),
         }
     }
 }

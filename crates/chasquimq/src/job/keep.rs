@@ -1,5 +1,7 @@
 //! Retention of finished jobs.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::json::number;
@@ -29,6 +31,22 @@ impl Keep {
         age: -1.0,
         limit: 1000,
     };
+
+    /// Keeps the newest `count` jobs.
+    pub const fn newest(count: u32) -> Self {
+        Self {
+            count: count as i64,
+            ..Self::ALL
+        }
+    }
+
+    /// Keeps jobs that ended less than `age` ago; whole seconds.
+    pub const fn younger_than(age: Duration) -> Self {
+        Self {
+            age: age.as_secs() as f64,
+            ..Self::ALL
+        }
+    }
 
     /// Reads the JSON text of a retention; what is none keeps everything.
     pub fn from_text(text: &str) -> Self {

@@ -1,5 +1,7 @@
 //! Options of jobs and workers, parsed from the JSON text that BullMQ users write.
 
+use std::time::Duration;
+
 use serde::{de::IgnoredAny, Deserialize};
 use serde_json::Value;
 
@@ -213,6 +215,28 @@ pub struct Backoff {
 }
 
 impl Backoff {
+    /// The same pause before every try.
+    pub fn fixed(pause: Duration) -> Self {
+        Self {
+            kind: "fixed".into(),
+            delay_ms: pause.as_millis() as f64,
+            jitter: 0.0,
+        }
+    }
+
+    /// This pause before the second try, doubled for each one after.
+    pub fn exponential(pause: Duration) -> Self {
+        Self {
+            kind: "exponential".into(),
+            ..Self::fixed(pause)
+        }
+    }
+
+    /// Makes a part of each pause random, 0 to 1.
+    pub fn with_jitter(self, jitter: f64) -> Self {
+        Self { jitter, ..self }
+    }
+
     fn from_json(value: &Value) -> Option<Self> {
         match value {
             Value::Number(number) => Some(Self {

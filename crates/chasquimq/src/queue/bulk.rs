@@ -37,7 +37,7 @@ pub struct Pick {
 
 impl Pick {
     /// The same, of what has happened by now.
-    pub(crate) fn by(&self, now_ms: u64) -> Self {
+    pub fn by(&self, now_ms: u64) -> Self {
         Self {
             before_ms: self.before_ms.or(Some(now_ms)),
             ..self.clone()

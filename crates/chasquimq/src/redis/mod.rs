@@ -25,4 +25,5 @@ mod socket;
 mod stream;
 mod tls;
 mod transport;
+mod url;
 pub mod wire;

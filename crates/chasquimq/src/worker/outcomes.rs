@@ -20,7 +20,7 @@ pub struct Rejected {
 
 impl Rejected {
     /// A parent that must not complete is held on to: its try is to fail.
-    pub(crate) fn is_held(&self) -> bool {
+    pub fn is_held(&self) -> bool {
         matches!(self.error, Error::PendingChildren { .. } | Error::FailedChildren { .. })
     }
 }

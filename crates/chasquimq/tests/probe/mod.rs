@@ -5,7 +5,6 @@ pub mod snapshot;
 pub mod tree;
 
 use chasquimq::{unique_id, ConnectOptions, Keys};
-use redis::ConnectionAddr;
 use snapshot::Snapshot;
 
 /// Where the test server is.
@@ -15,24 +14,10 @@ pub fn server_url() -> String {
 
 /// The test server, as the engine connects to it.
 pub fn connect_options() -> ConnectOptions {
-    let client = redis::Client::open(server_url()).expect("REDIS_URL");
-    let info = client.get_connection_info();
-    let login = info.redis_settings();
-    let mut options = ConnectOptions {
-        username: login.username().map(str::to_owned),
-        password: login.password().map(Into::into),
-        db: login.db(),
-        ..ConnectOptions::default()
-    };
-    match info.addr() {
-        ConnectionAddr::Tcp(host, port) => (options.host, options.port) = (host.clone(), *port),
-        ConnectionAddr::Unix(path) => options.path = Some(path.clone()),
-        other => panic!("tests know no way to {other}"),
-    }
-    options
+    ConnectOptions::try_from(&server_url()).expect("REDIS_URL")
 }
 
-/// A fresh queue. Its keys are deleted at the end.
+/// A queue of a test's own. Its keys are deleted at the end.
 pub struct Probe {
     pub connection: redis::Connection,
     pub keys: Keys,
@@ -40,13 +25,14 @@ pub struct Probe {
 
 impl Probe {
     pub fn fresh() -> Self {
+        Self::of(Keys::new("chasqui-test", &unique_id()))
+    }
+
+    pub fn of(keys: Keys) -> Self {
         let connection = redis::Client::open(server_url())
             .and_then(|client| client.get_connection())
             .expect("a connection to REDIS_URL");
-        Self {
-            connection,
-            keys: Keys::new("chasqui-test", &unique_id()),
-        }
+        Self { connection, keys }
     }
 
     pub fn snapshot(&mut self) -> Snapshot {

@@ -1,6 +1,6 @@
 //! Adding and looking up.
 
-use chasquimq::{Deduplication, Error, JobRange, Keep, Pick};
+use chasquimq_typed::{Deduplication, Error, JobRange, Keep, Pick};
 
 use super::*;
 
@@ -156,7 +156,7 @@ async fn what_cannot_be_started_is_refused() {
     let handler = |_: TypedJob<Mail>| async { Ok::<(), JobError>(()) };
     let unreachable = TypedWorker::start(nobody, "mail", WorkerOptions::default(), handler);
     assert!(matches!(within(unreachable).await, Err(Error::Connection { .. })));
-    let url = redis_url();
+    let url = server_url();
     let no_slots = TypedWorker::start(&url, "mail", concurrency(0), handler);
     assert!(matches!(within(no_slots).await, Err(Error::Invalid(_))));
 }
@@ -164,7 +164,7 @@ async fn what_cannot_be_started_is_refused() {
 #[tokio::test]
 async fn data_without_json_form_is_refused() {
     let stage = Stage::new().await;
-    let odd = within(TypedQueue::connect(&redis_url(), &stage.name))
+    let odd = within(TypedQueue::connect(&server_url(), &stage.name))
         .await
         .expect("queue");
     let keyed_by_pairs = std::collections::HashMap::from([((1, 2), 3)]);

@@ -4,10 +4,12 @@ use std::{error::Error as StdError, fmt, time::Duration};
 
 use serde::Serialize;
 
+use crate::json::to_json;
+
 /// Why a handler did not complete its job. Any [`std::error::Error`] becomes [`JobError::Failed`] with `?`.
 ///
 /// ```
-/// # use chasquimq::JobError;
+/// # use chasquimq_typed::JobError;
 /// fn charge(amount: &str) -> Result<u32, JobError> {
 ///     let amount: u32 = amount.parse()?; // tried again as the job's options say
 ///     if amount == 0 {
@@ -107,50 +109,13 @@ impl<E: StdError> From<E> for JobError {
     }
 }
 
-/// How a delivered job ended: one variant per way out.
-#[derive(Debug)]
-pub(super) enum Outcome {
-    /// It completed, with this result (JSON text).
-    Completed(String),
-    /// Its try failed.
-    Failed {
-        reason: String,
-        trace: String,
-        retry_after: Option<Duration>,
-    },
-    /// It failed for good.
-    Unrecoverable { reason: String, trace: String },
-    /// It was moved to where it waits for its next start.
-    Moved,
-    /// It met a rate limit.
-    RateLimited,
-}
+/// How a delivered job ended: its result (JSON text), or why it did not complete. What is delayed or met a rate limit has been moved, or its
+/// limit set.
+pub(crate) type Outcome = Result<String, JobError>;
 
-impl Outcome {
-    /// A handler returned this.
-    pub(super) fn completed(result: &impl Serialize) -> Self {
-        match serde_json::to_string(result) {
-            Ok(result) => Outcome::Completed(result),
-            Err(error) => Outcome::failed(format!("the result has no JSON form: {error}")),
-        }
-    }
-
-    /// A failed try whose only trace is its message.
-    pub(super) fn failed(reason: String) -> Self {
-        Outcome::Failed {
-            trace: reason.clone(),
-            reason,
-            retry_after: None,
-        }
-    }
-
-    /// A failure for good whose only trace is its message.
-    pub(super) fn unrecoverable(reason: String) -> Self {
-        Outcome::Unrecoverable {
-            trace: reason.clone(),
-            reason,
-        }
-    }
+/// A handler returned this.
+pub(crate) fn completed(result: &impl Serialize) -> Outcome {
+    Ok(to_json("result", result)?)
 }
 
 #[cfg(test)]
@@ -173,8 +138,8 @@ mod tests {
     #[test]
     fn a_result_without_json_form_is_a_failed_try() {
         let keyed_by_pairs = std::collections::HashMap::from([((1, 2), 3)]);
-        assert!(matches!(Outcome::completed(&keyed_by_pairs), Outcome::Failed { .. }));
-        assert!(matches!(Outcome::completed(&()), Outcome::Completed(result) if result == "null"));
+        assert!(matches!(completed(&keyed_by_pairs), Err(JobError::Failed { .. })));
+        assert_eq!(completed(&()), Ok("null".into()));
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use chasquimq::{msgpack::Packer, Backoff, Error};
+use chasquimq::{msgpack::Packer, Connection};
+use chasquimq_typed::{Backoff, Error};
 
-use super::*;
+use super::{probe::connect_options, *};
 
 #[tokio::test]
 async fn a_failed_try_is_followed_by_another_after_its_pause() {
@@ -84,7 +85,7 @@ async fn a_panic_is_a_failed_try_and_the_worker_goes_on() {
 #[tokio::test]
 async fn data_of_another_type_fails_for_good() {
     let stage = Stage::new().await;
-    let texts = within(TypedQueue::connect(&redis_url(), &stage.name))
+    let texts = within(TypedQueue::connect(&server_url(), &stage.name))
         .await
         .expect("queue");
     let options = AddOptions {
@@ -107,7 +108,7 @@ async fn data_of_another_type_fails_for_good() {
 
 #[tokio::test]
 async fn a_job_whose_failure_was_decided_does_not_run() {
-    let stage = Stage::new().await;
+    let mut stage = Stage::new().await;
     let with_id = AddOptions {
         job_id: Some("doomed".into()),
         attempts: 5,
@@ -116,16 +117,16 @@ async fn a_job_whose_failure_was_decided_does_not_run() {
     stage.add(1, with_id).await;
     let mut fields = Packer(vec![0x81]);
     fields.str("df").str("stalled too often");
-    let keys = Keys::from(&stage.name);
-    let connection = connection();
-    let mut doom = redis::cmd("HSET");
-    doom.arg(keys.key("vitals")).arg("doomed").arg(fields.0);
-    within(connection.send(&doom)).await.expect("doomed");
+    redis::cmd("HSET")
+        .arg(stage.probe.keys.key("vitals"))
+        .arg("doomed")
+        .arg(fields.0)
+        .exec(&mut stage.probe.connection)
+        .expect("doomed");
     let (worker, mut events) = stage.worker(WorkerOptions::default(), |_| async { Ok("ran") }).await;
     let expected = ("doomed".into(), "stalled too often".into(), FailureState::Failed, 1);
     assert_eq!(events.failed().await, expected);
     within(worker.close()).await;
-    connection.close();
     stage.end().await;
 }
 
@@ -167,7 +168,7 @@ async fn a_listener_that_panics_costs_no_job() {
             Ok::<(), JobError>(())
         }
     };
-    let worker = within(TypedWorker::start(&redis_url(), &stage.name, options, handler))
+    let worker = within(TypedWorker::start(&server_url(), &stage.name, options, handler))
         .await
         .expect("worker");
     assert_eq!(within(ends.recv()).await.as_ref(), ids.first());
@@ -193,7 +194,7 @@ async fn a_delay_that_a_run_asks_for_whose_lease_was_lost_moves_no_later_run() {
         stalled_interval: None,
         ..concurrency(2)
     };
-    let lease = Keys::from(&stage.name).key(&format!("lease:{}", options.id));
+    let lease = stage.probe.keys.key(&format!("lease:{}", options.id));
     let (started, mut starts) = mpsc::unbounded_channel();
     let gates = [Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0))];
     let permits = gates.clone();
@@ -213,7 +214,8 @@ async fn a_delay_that_a_run_asks_for_whose_lease_was_lost_moves_no_later_run() {
         .await;
     let id = stage.add(2, AddOptions::default()).await;
     assert_eq!(within(starts.recv()).await, Some(1));
-    let connection = connection();
+    // it opens while the worker takes its next step, which writes the lease once more
+    let connection = Connection::new(connect_options(), |_| {});
     let mut lose = redis::cmd("DEL");
     lose.arg(lease);
     let lost = within(connection.send(&lose)).await.expect("an answer");

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use chasquimq::{Error, RateLimit};
+use chasquimq_typed::{Error, RateLimit};
 
 use super::*;
 

@@ -2,16 +2,10 @@
 
 use std::{ops::Range, sync::Arc};
 
+use chasquimq::{frame::child_id, system_now_ms, worker::Batch, JobOptions, Queue, Result, StateFields};
 use serde::{de::DeserializeOwned, Serialize};
 
-use super::outcome::Outcome;
-use crate::{
-    clock::system_now_ms,
-    error::{Error, Result},
-    job::{frame::child_id, options::JobOptions, StateFields},
-    queue::Queue,
-    worker::Batch,
-};
+use crate::{json::to_json, outcome::JobError};
 
 /// A job that is being run.
 #[derive(Debug)]
@@ -36,7 +30,7 @@ pub struct TypedJob<T> {
 impl<T> TypedJob<T> {
     /// Stores how far the job is, for look-ups, and tells it as a `progress` event. Source: BullMQ `job.updateProgress`.
     /// # Errors
-    /// [`Error::Invalid`] when the progress has no JSON form; [`Error::JobMissing`] when the job was removed.
+    /// [`crate::Error::Invalid`] when the progress has no JSON form; [`crate::Error::JobMissing`] when the job was removed.
     pub async fn update_progress(&self, progress: &impl Serialize) -> Result<()> {
         let progress = to_json("progress", progress)?;
         self.queue.update_progress(system_now_ms(), &self.id, &progress).await
@@ -44,7 +38,7 @@ impl<T> TypedJob<T> {
 
     /// Adds a row to the job's log. Answers the number of rows. Source: BullMQ `job.log`.
     /// # Errors
-    /// [`Error::JobMissing`] when the job was removed.
+    /// [`crate::Error::JobMissing`] when the job was removed.
     pub async fn log(&self, row: &str) -> Result<u64> {
         self.queue.log(&self.id, row, 0).await
     }
@@ -52,9 +46,9 @@ impl<T> TypedJob<T> {
 
 /// One job of a batch, before its data was read.
 #[derive(Debug, Clone)]
-pub(super) struct Delivered {
+pub(crate) struct Delivered {
     /// The engine's name for it.
-    pub(super) handle: u32,
+    pub(crate) handle: u32,
     batch: Arc<Batch>,
     at: usize,
     name: Range<usize>,
@@ -63,12 +57,12 @@ pub(super) struct Delivered {
 
 impl Delivered {
     /// The offer of its batch, of which it is the next job.
-    pub(super) fn offer(&self) -> u32 {
+    pub(crate) fn offer(&self) -> u32 {
         self.batch.offer
     }
 
     /// The jobs of a batch, in order.
-    pub(super) fn each(batch: Batch) -> impl Iterator<Item = Self> {
+    pub(crate) fn each(batch: Batch) -> impl Iterator<Item = Self> {
         let batch = Arc::new(batch);
         let (mut name, mut end) = (0..0, 0);
         (0..batch.jobs.len()).map(move |at| {
@@ -90,7 +84,7 @@ impl Delivered {
     }
 
     /// Its id.
-    pub(super) fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         let job = &self.batch.jobs[self.at];
         match (job.extra, job.siblings) {
             (Some(extra), _) => self.batch.extras[extra as usize].id.clone(),
@@ -100,12 +94,12 @@ impl Delivered {
     }
 
     /// By which taking the worker holds it.
-    pub(super) fn claim(&self) -> u64 {
+    pub(crate) fn claim(&self) -> u64 {
         self.batch.claim
     }
 
     /// What happened to the job so far; `None`: this is its first start.
-    pub(super) fn fields(&self) -> Option<&StateFields> {
+    pub(crate) fn fields(&self) -> Option<&StateFields> {
         let job = &self.batch.jobs[self.at];
         match (job.extra, job.siblings) {
             (Some(extra), _) => Some(&self.batch.extras[extra as usize].fields),
@@ -115,14 +109,14 @@ impl Delivered {
     }
 
     /// The options it was added with.
-    pub(super) fn options(&self) -> &Arc<JobOptions> {
+    pub(crate) fn options(&self) -> &Arc<JobOptions> {
         &self.batch.options[self.batch.jobs[self.at].options as usize]
     }
 
     /// The handler's view of the job. Data of another type fails it for good: no further try would read it better.
-    pub(super) fn read<T: DeserializeOwned>(&self, queue: Arc<Queue>) -> std::result::Result<TypedJob<T>, Outcome> {
+    pub(crate) fn read<T: DeserializeOwned>(&self, queue: Arc<Queue>) -> std::result::Result<TypedJob<T>, JobError> {
         let data = serde_json::from_str(&self.batch.text[self.data.clone()])
-            .map_err(|error| Outcome::unrecoverable(format!("the data is not readable: {error}")))?;
+            .map_err(|error| JobError::unrecoverable(format!("the data is not readable: {error}")))?;
         Ok(TypedJob {
             name: self.batch.text[self.name.clone()].to_owned(),
             data,
@@ -136,15 +130,11 @@ impl Delivered {
     }
 }
 
-/// A value as JSON text.
-pub(super) fn to_json(what: &str, value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Error::Invalid(format!("the {what} has no JSON form: {error}")))
-}
-
 #[cfg(test)]
 mod tests {
+    use chasquimq::worker::{BatchJob, Extra};
+
     use super::*;
-    use crate::worker::{BatchJob, Extra};
 
     fn job(number: u64, name_len: Option<u32>, data_len: u32, extra: Option<u32>) -> BatchJob {
         BatchJob {

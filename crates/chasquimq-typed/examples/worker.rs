@@ -1,12 +1,12 @@
 //! Runs the jobs that `producer.rs` added, until none is left.
 //!
 //! ```sh
-//! REDIS_URL=redis://127.0.0.1:6379 cargo run -p chasquimq --example worker
+//! REDIS_URL=redis://127.0.0.1:6379 cargo run -p chasquimq-typed --example worker
 //! ```
 
 use std::env;
 
-use chasquimq::{JobError, TypedJob, TypedQueue, TypedWorker, TypedWorkerOptions, WorkerEvent, WorkerOptions};
+use chasquimq_typed::{JobError, TypedJob, TypedQueue, TypedWorker, TypedWorkerOptions, WorkerEvent, WorkerOptions};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
@@ -38,7 +38,7 @@ async fn send(job: TypedJob<Mail>) -> Result<Receipt, JobError> {
 }
 
 #[tokio::main]
-async fn main() -> chasquimq::Result<()> {
+async fn main() -> chasquimq_typed::Result<()> {
     let url = env::var("REDIS_URL").unwrap_or_else(|_| "redis://127.0.0.1:6379".into());
     let queue = TypedQueue::<Mail>::connect(&url, "example-mail").await?;
 

@@ -2,14 +2,18 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use chasquimq::worker::{Completed, Ending, Failure, Flush, Outcome as Other, Rejected};
 use serde::Deserialize;
 
-use super::{event::WorkerEvent, job::Delivered, outcome::Outcome};
-use crate::worker::{Completed, Ending, Failure, Flush, Outcome as Other, Rejected};
+use crate::{
+    event::WorkerEvent,
+    job::Delivered,
+    outcome::{JobError, Outcome},
+};
 
 /// A flush being filled.
 #[derive(Debug)]
-pub(super) struct Report {
+pub(crate) struct Report {
     flush: Flush,
     told: Told,
     is_told: bool,
@@ -17,14 +21,14 @@ pub(super) struct Report {
 
 /// Jobs whose end is told as an event; those that failed by handle.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(crate) struct Told {
     completed: Vec<Delivered>,
     failed: HashMap<u32, (String, String)>,
 }
 
 impl Report {
     /// An empty report. `is_told`: somebody hears the events.
-    pub(super) fn new(is_told: bool) -> Self {
+    pub(crate) fn new(is_told: bool) -> Self {
         Self {
             flush: Flush::default(),
             told: Told::default(),
@@ -33,12 +37,12 @@ impl Report {
     }
 
     /// True when nothing ended.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.flush.completed.is_empty() && self.flush.others.is_empty()
     }
 
     /// The flush, ready to be sent, and what to tell when it is recorded. Leaves an empty report.
-    pub(super) fn take(&mut self, number: u64, now_ms: u64) -> (Flush, Told) {
+    pub(crate) fn take(&mut self, number: u64, now_ms: u64) -> (Flush, Told) {
         let Report { flush, told, .. } = std::mem::replace(self, Self::new(self.is_told));
         let flush = Flush {
             number,
@@ -49,17 +53,17 @@ impl Report {
     }
 
     /// Notes how a job ended.
-    pub(super) fn end(&mut self, job: &Delivered, outcome: Outcome) {
+    pub(crate) fn end(&mut self, job: &Delivered, outcome: Outcome) {
         match outcome {
-            Outcome::Completed(result) => self.completed(job, &result),
-            Outcome::Failed {
+            Ok(result) => self.completed(job, &result),
+            Err(JobError::Failed {
                 reason,
                 trace,
                 retry_after,
-            } => self.failed(job, reason, trace, retry_after, false),
-            Outcome::Unrecoverable { reason, trace } => self.failed(job, reason, trace, None, true),
-            Outcome::Moved => self.other(job, Ending::Moved),
-            Outcome::RateLimited => self.other(job, Ending::RateLimited),
+            }) => self.failed(job, reason, trace, retry_after, false),
+            Err(JobError::Unrecoverable { reason, trace }) => self.failed(job, reason, trace, None, true),
+            Err(JobError::Delayed { .. }) => self.other(job, Ending::Moved),
+            Err(JobError::RateLimited { .. }) => self.other(job, Ending::RateLimited),
         }
     }
 
@@ -106,7 +110,7 @@ impl Report {
 
 impl Told {
     /// Takes off the parents that must not complete, and why: the worker holds them still, and their tries are to fail.
-    pub(super) fn take_held(&mut self, rejected: &[Rejected]) -> Vec<(Delivered, String)> {
+    pub(crate) fn take_held(&mut self, rejected: &[Rejected]) -> Vec<(Delivered, String)> {
         let held = rejected.iter().filter(|refusal| refusal.is_held());
         let found = held.filter_map(|Rejected { handle, error }| {
             let at = self.completed.iter().position(|job| job.handle == *handle)?;
@@ -116,7 +120,7 @@ impl Told {
     }
 
     /// The events, now that it is known what became of the jobs.
-    pub(super) fn events(mut self, rejected: Vec<Rejected>, failures: Vec<Failure>) -> Vec<WorkerEvent> {
+    pub(crate) fn events(mut self, rejected: Vec<Rejected>, failures: Vec<Failure>) -> Vec<WorkerEvent> {
         let mut events = Vec::with_capacity(self.completed.len() + self.failed.len());
         for Rejected { handle, error } in rejected {
             let completed = self.completed.iter().position(|job| job.handle == handle);
@@ -168,12 +172,12 @@ fn stack_trace_limit(options: &str) -> Option<usize> {
 mod tests {
     use std::sync::Arc;
 
-    use super::*;
-    use crate::{
-        error::Error,
-        job::{options::JobOptions, StateFields},
+    use chasquimq::{
         worker::{Batch, BatchJob, Extra, FailureState},
+        Error, JobOptions, StateFields,
     };
+
+    use super::*;
 
     fn job(options: &str, stacktrace: Option<&str>) -> Delivered {
         let extra = Extra {

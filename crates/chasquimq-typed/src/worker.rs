@@ -2,24 +2,18 @@
 
 use std::{future::Future, marker::PhantomData, sync::Arc};
 
+use chasquimq::{ConnectOptions, Error, Keys, Queue, RateLimit, Result, Worker};
 use serde::{de::DeserializeOwned, Serialize};
 use tokio::{
     sync::{mpsc, Mutex},
     task::JoinHandle,
 };
 
-use super::{
+use crate::{
     event::TypedWorkerOptions,
     job::TypedJob,
     outcome::JobError,
     run::{handler, Command, Runner},
-};
-use crate::{
-    error::{Error, Result},
-    keys::Keys,
-    queue::Queue,
-    redis::options::ConnectOptions,
-    worker::{RateLimit, Worker},
 };
 
 /// A worker of jobs whose data is a `T`. Dropping it is a [`TypedWorker::close`] that nobody waits for.
@@ -32,7 +26,7 @@ pub struct TypedWorker<T> {
 
 impl<T: DeserializeOwned + Send + 'static> TypedWorker<T> {
     /// Connects, and runs `handler` for each job of the queue, as many at once as `options.concurrency`, each in a tokio task. What
-    /// the handler returns is kept with the job. `server` and `queue` as for [`TypedQueue::connect`](super::TypedQueue::connect).
+    /// the handler returns is kept with the job. `server` and `queue` as for [`TypedQueue::connect`](crate::TypedQueue::connect).
     ///
     /// A handler that panics fails the try. A job whose data is no `T` fails for good.
     /// # Errors

@@ -2,10 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{
-    error::Error,
-    worker::{FailureState, WorkerOptions},
-};
+use chasquimq::{worker::FailureState, Error, WorkerOptions};
 
 /// What happens in a worker, told when it is recorded in Redis.
 #[derive(Debug, Clone)]

@@ -1,17 +1,12 @@
 //! Where the server is, from what a program has at hand: a URL.
 
-use std::convert::Infallible;
-
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
-use crate::{
-    error::Error,
-    keys::Keys,
-    redis::{
-        options::{ConnectOptions, TlsOptions},
-        secret::Secret,
-    },
+use super::{
+    options::{ConnectOptions, TlsOptions},
+    secret::Secret,
 };
+use crate::error::Error;
 
 /// Reads `redis://[user:password@]host[:port][/db]`, the same with `rediss://` for TLS (`#insecure` at its end takes any certificate), or
 /// `unix:///path[?db=1&user=..&pass=..]`.
@@ -56,27 +51,6 @@ impl TryFrom<&String> for ConnectOptions {
 
     fn try_from(url: &String) -> Result<Self, Error> {
         Self::try_from(url.as_str())
-    }
-}
-
-/// Lets [`ConnectOptions`] stand where a URL may stand, too.
-impl From<Infallible> for Error {
-    fn from(never: Infallible) -> Self {
-        match never {}
-    }
-}
-
-/// A queue of this name under BullMQ's prefix, `bull`.
-impl From<&str> for Keys {
-    fn from(name: &str) -> Self {
-        Keys::new("bull", name)
-    }
-}
-
-/// As from a `&str`.
-impl From<&String> for Keys {
-    fn from(name: &String) -> Self {
-        Keys::from(name.as_str())
     }
 }
 

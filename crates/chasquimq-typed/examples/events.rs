@@ -1,12 +1,12 @@
 //! Shows what is told about a queue while jobs go through it. Brings its own queue, and removes it at the end.
 //!
 //! ```sh
-//! REDIS_URL=redis://127.0.0.1:6379 cargo run -p chasquimq --example events
+//! REDIS_URL=redis://127.0.0.1:6379 cargo run -p chasquimq-typed --example events
 //! ```
 
 use std::{env, sync::Arc, time::Duration};
 
-use chasquimq::{
+use chasquimq_typed::{
     system_now_ms, unique_id, AddOptions, ConnectOptions, Error, Event, EventMessage, EventReader, JobError, Keys,
     TypedJob, TypedQueue, TypedWorker, WorkerOptions,
 };
@@ -30,7 +30,7 @@ fn print(event: &Event) {
 }
 
 #[tokio::main]
-async fn main() -> chasquimq::Result<()> {
+async fn main() -> chasquimq_typed::Result<()> {
     let url = env::var("REDIS_URL").unwrap_or_else(|_| "redis://127.0.0.1:6379".into());
     let server = ConnectOptions::try_from(&url)?;
     let keys = Keys::new("bull", &format!("example-events-{}", unique_id()));

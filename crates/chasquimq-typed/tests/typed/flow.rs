@@ -1,6 +1,7 @@
 //! Parents among the jobs of a typed worker.
 
-use chasquimq::{FlowNode, Flows, JobOptions, NodeParent};
+use chasquimq::{FlowNode, Flows, NodeParent};
+use chasquimq_typed::JobOptions;
 
 use super::*;
 
@@ -24,7 +25,7 @@ async fn add_child(queue: &TypedQueue<Mail>, parent: &str) {
 #[tokio::test]
 async fn a_parent_that_returns_before_its_children_have_ended_fails() {
     let stage = Stage::new().await;
-    let adder = within(TypedQueue::connect(&redis_url(), &stage.name))
+    let adder = within(TypedQueue::connect(&server_url(), &stage.name))
         .await
         .expect("queue");
     let adder = Arc::new(adder);

@@ -1,5 +1,12 @@
 //! Typed queues and workers, against the server that `REDIS_URL` names.
 
+#[expect(dead_code, reason = "the script tests look at more than these")]
+#[path = "../../../chasquimq/tests/probe/mod.rs"]
+mod probe;
+#[expect(dead_code, reason = "the life tests break more than these")]
+#[path = "../../../chasquimq/tests/life/proxy.rs"]
+mod proxy;
+
 mod close;
 mod fail;
 mod flow;
@@ -7,12 +14,13 @@ mod limit;
 mod queue;
 mod run;
 
-use std::{env, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use chasquimq::{
-    system_now_ms, unique_id, worker::FailureState, AddOptions, BulkJob, ConnectOptions, Connection, FoundJob,
-    JobError, Keys, TypedJob, TypedQueue, TypedWorker, TypedWorkerOptions, WorkerEvent, WorkerOptions,
+use chasquimq_typed::{
+    system_now_ms, unique_id, AddOptions, BulkJob, ConnectOptions, FailureState, FoundJob, JobError, Keys, TypedJob,
+    TypedQueue, TypedWorker, TypedWorkerOptions, WorkerEvent, WorkerOptions,
 };
+use probe::{server_url, Probe};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, Semaphore};
 
@@ -32,10 +40,6 @@ fn mail(copies: u32) -> Mail {
     }
 }
 
-fn redis_url() -> String {
-    env::var("REDIS_URL").expect("REDIS_URL must name a server, for instance redis://127.0.0.1:6379")
-}
-
 async fn within<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, work).await.expect("took too long")
 }
@@ -44,13 +48,15 @@ async fn within<T>(work: impl Future<Output = T>) -> T {
 struct Stage {
     name: String,
     queue: TypedQueue<Mail>,
+    probe: Probe,
 }
 
 impl Stage {
     async fn new() -> Self {
         let name = format!("typed-{}", unique_id());
-        let queue = within(TypedQueue::connect(&redis_url(), &name)).await.expect("queue");
-        Self { name, queue }
+        let queue = within(TypedQueue::connect(&server_url(), &name)).await.expect("queue");
+        let probe = Probe::of(Keys::from(&name));
+        Self { name, queue, probe }
     }
 
     async fn add(&self, copies: u32, options: AddOptions) -> String {
@@ -83,7 +89,7 @@ impl Stage {
         let options = TypedWorkerOptions::from(options).on_event(move |event| {
             let _ = tell.send(event);
         });
-        let worker = within(TypedWorker::start(&redis_url(), &self.name, options, handler)).await;
+        let worker = within(TypedWorker::start(&server_url(), &self.name, options, handler)).await;
         (worker.expect("worker"), Events(events))
     }
 
@@ -108,26 +114,16 @@ impl Stage {
     }
 
     /// Pardoned keys go by themselves, later.
-    async fn remove(self, pardoned: &[&str]) {
+    async fn remove(mut self, pardoned: &[&str]) {
         let queue = self.queue.untyped();
         within(queue.obliterate(system_now_ms(), true, 1000))
             .await
             .expect("obliterated");
-        let base = queue.keys().base.clone();
         within(self.queue.close()).await;
-        let connection = connection();
-        let mut list = redis::cmd("KEYS");
-        list.arg(format!("{base}*"));
-        let keys = within(connection.send(&list)).await.expect("keys");
-        let mut keys: Vec<String> = redis::from_redis_value(keys).expect("keys");
-        keys.retain(|key| !pardoned.iter().any(|suffix| key[base.len()..].starts_with(suffix)));
-        assert!(keys.is_empty(), "left behind: {keys:?}");
-        connection.close();
+        let mut left = self.probe.suffixes();
+        left.retain(|suffix| !pardoned.iter().any(|pardoned| suffix.starts_with(pardoned)));
+        assert!(left.is_empty(), "left behind: {left:?}");
     }
-}
-
-fn connection() -> Connection {
-    Connection::new(ConnectOptions::try_from(&redis_url()).expect("a URL"), |_| {})
 }
 
 struct Events(mpsc::UnboundedReceiver<WorkerEvent>);

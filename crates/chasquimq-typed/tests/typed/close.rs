@@ -1,16 +1,10 @@
 //! Ways for a worker to stop.
 
-use std::{
-    io,
-    net::{Shutdown, TcpListener, TcpStream},
-    sync::Mutex,
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use chasquimq::{unique_id, AddOptions, WorkerEvent, WorkerOptions};
+use chasquimq_typed::{unique_id, AddOptions, WorkerEvent, WorkerOptions};
 
-use super::*;
+use super::{proxy::Proxy, *};
 
 #[tokio::test]
 async fn a_paused_worker_takes_nothing_until_it_goes_on() {
@@ -117,17 +111,17 @@ async fn a_close_that_takes_too_long_can_be_cut_short() {
 async fn a_close_waits_for_a_server_that_is_gone_as_long_as_its_lease_lasts() {
     let stage = Stage::new().await;
     stage.add_many(1).await;
-    let wire = Wire::new();
+    let proxy = Proxy::start(0).await;
     let (handler, mut starts, gate) = gated();
     let lock_duration = Duration::from_secs(4);
     let options = WorkerOptions {
         lock_duration,
         ..WorkerOptions::default()
     };
-    let worker = TypedWorker::start(wire.options(), &stage.name, options, handler);
+    let worker = TypedWorker::start(proxy.connect_options(), &stage.name, options, handler);
     let worker = within(worker).await.expect("worker");
     within(starts.recv()).await.expect("a start");
-    wire.cut();
+    proxy.cut_off();
     gate.add_permits(1);
     let since = Instant::now();
     within(worker.close()).await;
@@ -135,53 +129,4 @@ async fn a_close_waits_for_a_server_that_is_gone_as_long_as_its_lease_lasts() {
     let counts = within(stage.queue.counts()).await.expect("counts");
     assert_eq!((counts.completed, counts.active), (0, 1));
     stage.end_after_crash().await;
-}
-
-/// A way to the server that can be cut.
-struct Wire {
-    port: u16,
-    ends: Arc<Mutex<Option<Vec<TcpStream>>>>,
-}
-
-impl Wire {
-    fn new() -> Self {
-        let server = ConnectOptions::try_from(&redis_url()).expect("a URL");
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-        let port = listener.local_addr().expect("a port").port();
-        let ends = Arc::new(Mutex::new(Some(Vec::new())));
-        let open = ends.clone();
-        thread::spawn(move || {
-            for near in listener.incoming() {
-                let near = near.expect("a connection");
-                let far = TcpStream::connect((server.host.as_str(), server.port)).expect("the server");
-                let mut open = open.lock().expect("ends");
-                // cut: the listener goes, too
-                let Some(open) = open.as_mut() else { return };
-                for (from, to) in [(&near, &far), (&far, &near)] {
-                    let (mut from, mut to) = (from.try_clone().expect("a clone"), to.try_clone().expect("a clone"));
-                    thread::spawn(move || io::copy(&mut from, &mut to));
-                }
-                open.extend([near, far]);
-            }
-        });
-        Self { port, ends }
-    }
-
-    fn options(&self) -> ConnectOptions {
-        let server = ConnectOptions::try_from(&redis_url()).expect("a URL");
-        ConnectOptions {
-            host: "127.0.0.1".into(),
-            port: self.port,
-            ..server
-        }
-    }
-
-    fn cut(&self) {
-        for end in self.ends.lock().expect("ends").take().expect("an open wire") {
-            // the other side may have closed it
-            let _ = end.shutdown(Shutdown::Both);
-        }
-        // the listener notices, and goes
-        let _ = TcpStream::connect(("127.0.0.1", self.port));
-    }
 }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use chasquimq::{AddOptions, Error, JobError, WorkerOptions};
+use chasquimq_typed::{AddOptions, Error, JobError, WorkerOptions};
 use tokio::sync::{mpsc, Semaphore};
 
 use super::*;

@@ -1,12 +1,12 @@
 //! Adds jobs to the queue `example-mail`; `worker.rs` runs them.
 //!
 //! ```sh
-//! REDIS_URL=redis://127.0.0.1:6379 cargo run -p chasquimq --example producer
+//! REDIS_URL=redis://127.0.0.1:6379 cargo run -p chasquimq-typed --example producer
 //! ```
 
 use std::{env, time::Duration};
 
-use chasquimq::{AddOptions, Backoff, BulkJob, Keep, TypedQueue};
+use chasquimq_typed::{AddOptions, Backoff, BulkJob, Keep, TypedQueue};
 use serde::Serialize;
 
 /// What a job carries. Any type with a JSON form will do.
@@ -24,7 +24,7 @@ fn mail(to: &str) -> Mail {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> chasquimq::Result<()> {
+async fn main() -> chasquimq_typed::Result<()> {
     let url = env::var("REDIS_URL").unwrap_or_else(|_| "redis://127.0.0.1:6379".into());
     let queue = TypedQueue::connect(&url, "example-mail").await?;
 

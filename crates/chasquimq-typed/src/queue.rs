@@ -3,18 +3,15 @@
 
 use std::{marker::PhantomData, time::Duration};
 
+use chasquimq::{
+    system_now_ms, AddBatch, ConnectOptions, Counts, Error, Job, JobOptions, JobRange, Keys, NewJob, Pick, Queue,
+    RateLimit, Result, RetryOptions,
+};
 use serde::{de::DeserializeOwned, Serialize};
 
-use super::{job::to_json, options::AddOptions};
 use crate::{
-    add::{AddBatch, NewJob},
-    clock::system_now_ms,
-    error::{Error, Result},
-    job::{options::JobOptions, Job},
-    keys::Keys,
-    queue::{bulk::Pick, by_id::RetryOptions, lists::JobRange, metrics::Counts, Queue},
-    redis::options::ConnectOptions,
-    worker::RateLimit,
+    json::{from_json, to_json},
+    options::AddOptions,
 };
 
 /// A queue of jobs whose data is a `T`. Share one among tasks in an `Arc`: calls made at the same time share a connection.
@@ -150,7 +147,7 @@ impl<T> TypedQueue<T> {
 
     /// Lets no job start for so long, wherever a rate limit holds; at least a millisecond.
     pub async fn hold(&self, time: Duration) -> Result<()> {
-        self.queue.hold(Some(time.as_millis().max(1) as u64)).await.map(drop)
+        hold(&self.queue, time).await
     }
 
     /// Ends the window of the rate limit: the next starts are the first ones of a new window. Workers that wait for it look again.
@@ -200,14 +197,7 @@ impl<T: Serialize> TypedQueue<T> {
             options: &options[options_of[i]],
         });
         let added = self.queue.add(AddBatch::pack(system_now_ms(), new)).await?;
-        let mut ids: Vec<String> = (added.first..).take(jobs.len()).map(|id| id.to_string()).collect();
-        for (at, id) in added.exceptions {
-            let place = ids
-                .get_mut(at)
-                .ok_or_else(|| Error::malformed("the answer to add", format_args!("a job at {at}")))?;
-            *place = id;
-        }
-        Ok(ids)
+        Ok((0..jobs.len()).map(|at| added.id(at)).collect())
     }
 }
 
@@ -227,13 +217,14 @@ impl<T: DeserializeOwned> TypedQueue<T> {
     }
 }
 
+/// As [`TypedQueue::hold`].
+pub(crate) async fn hold(queue: &Queue, time: Duration) -> Result<()> {
+    queue.hold(Some(time.as_millis().max(1) as u64)).await.map(drop)
+}
+
 fn found<T: DeserializeOwned>(job: Job) -> Result<FoundJob<T>> {
     Ok(FoundJob {
         data: from_json(&job.id, "data", &job.body.data)?,
         job,
     })
-}
-
-fn from_json<V: DeserializeOwned>(id: &str, what: &str, text: &str) -> Result<V> {
-    serde_json::from_str(text).map_err(|error| Error::malformed(&format!("the {what} of job {id}"), error))
 }

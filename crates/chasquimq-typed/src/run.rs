@@ -12,32 +12,32 @@ use std::{
     time::Duration,
 };
 
+use chasquimq::{
+    system_now_ms,
+    worker::{Failure, Message, Rejected},
+    ConnectionEvent, Queue, RateLimit, Worker,
+};
 use serde::{de::DeserializeOwned, Serialize};
 use tokio::{
     sync::mpsc,
     task::{Id, JoinError, JoinSet},
 };
 
-use super::{
+use crate::{
     event::{OnEvent, TypedWorkerOptions, WorkerEvent},
     job::{Delivered, TypedJob},
-    outcome::{JobError, Outcome},
+    outcome::{self, JobError, Outcome},
+    queue::hold,
     report::{Report, Told},
-};
-use crate::{
-    clock::system_now_ms,
-    queue::Queue,
-    redis::session::ConnectionEvent,
-    worker::{Failure, Message, RateLimit, Rejected, Worker},
 };
 
 type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// Runs one job to its end, whatever its type.
-pub(super) type Handler = Arc<dyn Fn(Delivered) -> Running + Send + Sync>;
+pub(crate) type Handler = Arc<dyn Fn(Delivered) -> Running + Send + Sync>;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Command {
+pub(crate) enum Command {
     Pause,
     Resume,
     Concurrency(u32),
@@ -46,7 +46,7 @@ pub(super) enum Command {
 }
 
 /// Wraps a handler of jobs of type `T`. Nothing of the user's runs outside the future, where a panic would end the worker.
-pub(super) fn handler<T, H, F, R, E>(handler: H, queue: Arc<Queue>, worker_id: &str) -> Handler
+pub(crate) fn handler<T, H, F, R, E>(handler: H, queue: Arc<Queue>, worker_id: &str) -> Handler
 where
     T: DeserializeOwned + Send + 'static,
     H: Fn(TypedJob<T>) -> F + Send + Sync + 'static,
@@ -59,44 +59,33 @@ where
     Arc::new(move |delivered| {
         let (handler, queue, worker_id) = (handler.clone(), queue.clone(), worker_id.clone());
         Box::pin(async move {
-            let job = match delivered.read(queue.clone()) {
-                Ok(job) => job,
-                Err(unreadable) => return unreadable,
+            let job = delivered.read(queue.clone())?;
+            let why = match handler(job).await.map_err(Into::into) {
+                Ok(result) => return outcome::completed(&result),
+                Err(why) => why,
             };
-            match handler(job).await.map_err(Into::into) {
-                Ok(result) => Outcome::completed(&result),
-                Err(JobError::Failed {
-                    reason,
-                    trace,
-                    retry_after,
-                }) => Outcome::Failed {
-                    reason,
-                    trace,
-                    retry_after,
-                },
-                Err(JobError::Unrecoverable { reason, trace }) => Outcome::Unrecoverable { reason, trace },
-                Err(JobError::Delayed { pause }) => delay(&queue, &delivered, pause, &worker_id).await,
-                Err(JobError::RateLimited { pause }) => match queue.hold(Some(pause.as_millis().max(1) as u64)).await {
-                    Ok(_) => Outcome::RateLimited,
-                    Err(error) => Outcome::failed(format!("the rate limit could not be set: {error}")),
-                },
+            match why {
+                JobError::Delayed { pause } => delay(&queue, &delivered, pause, &worker_id).await?,
+                JobError::RateLimited { pause } => hold(&queue, pause)
+                    .await
+                    .map_err(|error| JobError::failed(format!("the rate limit could not be set: {error}")))?,
+                JobError::Failed { .. } | JobError::Unrecoverable { .. } => {}
             }
+            Err(why)
         })
     })
 }
 
-async fn delay(queue: &Queue, job: &Delivered, pause: Duration, worker_id: &str) -> Outcome {
+async fn delay(queue: &Queue, job: &Delivered, pause: Duration, worker_id: &str) -> Result<(), JobError> {
     let now_ms = system_now_ms();
     let due_ms = now_ms + pause.as_millis() as u64;
     // of this taking alone: the worker may have taken the job again, where its lease was lost meanwhile
     let token = format!("{worker_id}:{}.0", job.claim());
-    match queue.move_to_delayed(now_ms, &job.id(), due_ms, &token).await {
-        Ok(()) => Outcome::Moved,
-        Err(error) => Outcome::failed(format!("the job could not be delayed: {error}")),
-    }
+    let moved = queue.move_to_delayed(now_ms, &job.id(), due_ms, &token).await;
+    moved.map_err(|error| JobError::failed(format!("the job could not be delayed: {error}")))
 }
 
-pub(super) struct Runner {
+pub(crate) struct Runner {
     core: Arc<Worker>,
     slots: usize,
     lock_duration: Duration,
@@ -117,7 +106,7 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    pub(super) fn new(
+    pub(crate) fn new(
         core: Worker,
         options: TypedWorkerOptions,
         handler: Handler,
@@ -143,7 +132,7 @@ impl Runner {
         }
     }
 
-    pub(super) async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
+    pub(crate) async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
         self.core.run(system_now_ms());
         let (mut closing, mut abandoned) = (false, false);
         while !closing || !self.running.is_empty() {
@@ -230,7 +219,7 @@ impl Runner {
 
     fn recorded(&mut self, mut told: Told, rejected: Vec<Rejected>, failures: Vec<Failure>) {
         for (parent, reason) in told.take_held(&rejected) {
-            self.ended.end(&parent, Outcome::failed(reason));
+            self.ended.end(&parent, Err(JobError::failed(reason)));
         }
         if self.on_event.is_some() {
             for event in told.events(rejected, failures) {
@@ -248,7 +237,7 @@ impl Runner {
             }
             // somebody decided while it waited that it must not run
             if let Some(reason) = job.fields().and_then(|fields| fields.deferred_failure.clone()) {
-                self.ended.end(&job, Outcome::unrecoverable(reason));
+                self.ended.end(&job, Err(JobError::unrecoverable(reason)));
                 continue;
             }
             let task = self.running.spawn((self.handler)(job.clone()));
@@ -261,7 +250,7 @@ impl Runner {
         while let Some(ended) = next {
             let (id, outcome) = match ended {
                 Ok(ended) => ended,
-                Err(error) => (error.id(), Outcome::failed(panic_message(error))),
+                Err(error) => (error.id(), Err(JobError::failed(panic_message(error)))),
             };
             if let Some(job) = self.jobs.remove(&id) {
                 self.ended.end(&job, outcome);

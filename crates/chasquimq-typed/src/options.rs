@@ -2,16 +2,8 @@
 
 use std::time::Duration;
 
+use chasquimq::{Backoff, Deduplication, Error, JobOptions, Keep, Result};
 use serde::{ser::SerializeMap, Serialize, Serializer};
-
-use crate::{
-    error::{Error, Result},
-    job::{
-        deduplication::Deduplication,
-        keep::Keep,
-        options::{Backoff, JobOptions},
-    },
-};
 
 /// The last priority there is. Source: BullMQ `PRIORITY_LIMIT`.
 pub const PRIORITY_LIMIT: u32 = (1 << 21) - 1;
@@ -19,7 +11,7 @@ pub const PRIORITY_LIMIT: u32 = (1 << 21) - 1;
 /// Options of a job to be added. The default says nothing: one try, run at once, at the end of the waiting list, kept for ever.
 ///
 /// ```
-/// use chasquimq::{AddOptions, Backoff, Keep};
+/// use chasquimq_typed::{AddOptions, Backoff, Keep};
 /// use std::time::Duration;
 ///
 /// let options = AddOptions {
@@ -108,48 +100,6 @@ fn check_id(id: &str) -> Result<()> {
         return Err(Error::Invalid("Custom Id cannot contain :".into()));
     }
     Ok(())
-}
-
-impl Backoff {
-    /// The same pause before every try.
-    pub fn fixed(pause: Duration) -> Self {
-        Self {
-            kind: "fixed".into(),
-            delay_ms: pause.as_millis() as f64,
-            jitter: 0.0,
-        }
-    }
-
-    /// This pause before the second try, doubled for each one after.
-    pub fn exponential(pause: Duration) -> Self {
-        Self {
-            kind: "exponential".into(),
-            ..Self::fixed(pause)
-        }
-    }
-
-    /// Makes a part of each pause random, 0 to 1.
-    pub fn with_jitter(self, jitter: f64) -> Self {
-        Self { jitter, ..self }
-    }
-}
-
-impl Keep {
-    /// Keeps the newest `count` jobs.
-    pub const fn newest(count: u32) -> Self {
-        Self {
-            count: count as i64,
-            ..Self::ALL
-        }
-    }
-
-    /// Keeps jobs that ended less than `age` ago; whole seconds.
-    pub const fn younger_than(age: Duration) -> Self {
-        Self {
-            age: age.as_secs() as f64,
-            ..Self::ALL
-        }
-    }
 }
 
 fn is_zero(number: &u32) -> bool {
