@@ -1,8 +1,8 @@
-//! What ended since the last flush, in the engine's form, and the events to be told once it is recorded.
+//! What ended since the last report, in the engine's form, and the events to be told once it is recorded.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use chasquimq::worker::{Completed, Ending, Failure, Flush, Outcome as Other, Rejected};
+use chasquimq::worker::{Completed, Ended, Failure, Outcome as HowEnded, Rejected, Report};
 use serde::Deserialize;
 
 use crate::{
@@ -11,10 +11,10 @@ use crate::{
     outcome::{JobError, Outcome},
 };
 
-/// A flush being filled.
+/// A report being filled.
 #[derive(Debug)]
-pub(crate) struct Report {
-    flush: Flush,
+pub(crate) struct Draft {
+    report: Report,
     told: Told,
     is_told: bool,
 }
@@ -26,11 +26,11 @@ pub(crate) struct Told {
     failed: HashMap<u32, (String, String)>,
 }
 
-impl Report {
+impl Draft {
     /// An empty report. `is_told`: somebody hears the events.
     pub(crate) fn new(is_told: bool) -> Self {
         Self {
-            flush: Flush::default(),
+            report: Report::default(),
             told: Told::default(),
             is_told,
         }
@@ -38,18 +38,18 @@ impl Report {
 
     /// True when nothing ended.
     pub(crate) fn is_empty(&self) -> bool {
-        self.flush.completed.is_empty() && self.flush.others.is_empty()
+        self.report.completed.is_empty() && self.report.others.is_empty()
     }
 
-    /// The flush, ready to be sent, and what to tell when it is recorded. Leaves an empty report.
-    pub(crate) fn take(&mut self, number: u64, now_ms: u64) -> (Flush, Told) {
-        let Report { flush, told, .. } = std::mem::replace(self, Self::new(self.is_told));
-        let flush = Flush {
+    /// The report, ready to be sent, and what to tell when it is recorded. Leaves an empty report.
+    pub(crate) fn take(&mut self, number: u64, now_ms: u64) -> (Report, Told) {
+        let Self { report, told, .. } = std::mem::replace(self, Self::new(self.is_told));
+        let report = Report {
             number,
             now_ms,
-            ..flush
+            ..report
         };
-        (flush, told)
+        (report, told)
     }
 
     /// Notes how a job ended.
@@ -62,20 +62,20 @@ impl Report {
                 retry_after,
             }) => self.failed(job, reason, trace, retry_after, false),
             Err(JobError::Unrecoverable { reason, trace }) => self.failed(job, reason, trace, None, true),
-            Err(JobError::Delayed { .. }) => self.other(job, Ending::Moved),
-            Err(JobError::RateLimited { .. }) => self.other(job, Ending::RateLimited),
+            Err(JobError::Delayed { .. }) => self.other(job, HowEnded::Moved),
+            Err(JobError::RateLimited { .. }) => self.other(job, HowEnded::RateLimited),
         }
     }
 
     fn completed(&mut self, job: &Delivered, result: &str) {
-        let flush = &mut self.flush;
+        let report = &mut self.report;
         // what has no result needs no room for it
         let result = (result != "null").then(|| {
-            let from = flush.text.len() as u32;
-            Arc::make_mut(&mut flush.text).push_str(result);
-            (from, flush.text.len() as u32)
+            let from = report.text.len() as u32;
+            Arc::make_mut(&mut report.text).push_str(result);
+            (from, report.text.len() as u32)
         });
-        flush.completed.push(Completed {
+        report.completed.push(Completed {
             handle: job.handle,
             result,
         });
@@ -93,18 +93,18 @@ impl Report {
         if self.is_told {
             self.told.failed.insert(job.handle, (job.id(), reason.clone()));
         }
-        let ending = Ending::Failed {
+        let outcome = HowEnded::Failed {
             reason: Some(reason.into()),
             stacktrace: add_trace(job, trace).map(Into::into),
             unrecoverable,
             delay_ms: retry_after.map(|pause| pause.as_millis() as f64),
         };
-        self.other(job, ending);
+        self.other(job, outcome);
     }
 
-    fn other(&mut self, job: &Delivered, ending: Ending) {
+    fn other(&mut self, job: &Delivered, outcome: HowEnded) {
         let handle = job.handle;
-        self.flush.others.push(Other { handle, ending });
+        self.report.others.push(Ended { handle, outcome });
     }
 }
 

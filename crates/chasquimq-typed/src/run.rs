@@ -1,6 +1,6 @@
 //! Between the engine's worker and the handlers: starts what was delivered, and reports what ended, batch by batch.
 //!
-//! A delivered job waits here until it has a slot, runs as a task of its own, and ends in the next flush. One flush is under way at a
+//! A delivered job waits here until it has a slot, runs as a task of its own, and ends in the next report. One report is under way at a
 //! time; what ends meanwhile goes in the next. So the number of round trips falls as the load grows.
 
 use std::{
@@ -28,7 +28,7 @@ use crate::{
     job::{Delivered, TypedJob},
     outcome::{self, JobError, Outcome},
     queue::hold,
-    report::{Report, Told},
+    report::{Draft, Told},
 };
 
 type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -97,10 +97,10 @@ pub(crate) struct Runner {
     waiting: VecDeque<Delivered>,
     running: JoinSet<Outcome>,
     jobs: HashMap<Id, Delivered>,
-    flushes: u64,
-    // what ended since the last flush
-    ended: Report,
-    // what is told once the flush under way is recorded
+    reports: u64,
+    // what ended since the last report
+    ended: Draft,
+    // what is told once the report under way is recorded
     reported: Option<Told>,
     paused: bool,
 }
@@ -125,8 +125,8 @@ impl Runner {
             waiting: VecDeque::new(),
             running: JoinSet::new(),
             jobs: HashMap::new(),
-            flushes: 0,
-            ended: Report::new(is_told),
+            reports: 0,
+            ended: Draft::new(is_told),
             reported: None,
             paused: false,
         }
@@ -187,7 +187,7 @@ impl Runner {
         if message.clock {
             self.core.tick(system_now_ms());
         }
-        if message.flushed.is_some_and(|number| number >= self.flushes) {
+        if message.flushed.is_some_and(|number| number >= self.reports) {
             if let Some(told) = self.reported.take() {
                 self.recorded(told, message.rejected, message.failures);
             }
@@ -259,17 +259,17 @@ impl Runner {
         }
     }
 
-    /// Reports what ended, unless a flush is under way.
+    /// Reports what ended, unless a report is under way.
     fn flush(&mut self) {
         if self.reported.is_none() && !self.ended.is_empty() {
-            self.send_flush();
+            self.send_report();
         }
     }
 
-    fn send_flush(&mut self) {
-        self.flushes += 1;
-        let (flush, told) = self.ended.take(self.flushes, system_now_ms());
-        self.core.finish(flush);
+    fn send_report(&mut self) {
+        self.reports += 1;
+        let (report, told) = self.ended.take(self.reports, system_now_ms());
+        self.core.finish(report);
         self.reported = Some(told);
     }
 
@@ -312,7 +312,7 @@ impl Runner {
                 if self.ended.is_empty() {
                     return;
                 }
-                self.send_flush();
+                self.send_report();
             }
             match self.messages.recv().await {
                 Some(message) => self.hear(message),

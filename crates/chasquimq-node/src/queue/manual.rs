@@ -3,7 +3,7 @@
 use chasquimq::{
     millis,
     retry::Tries,
-    worker::{Ending, Failure, FailureState, ManualEnd, ManualStep, ManualStepped},
+    worker::{Failure, FailureState, ManualEnd, ManualStep, ManualStepped, Outcome},
     Error, JobOptions, Keep, RateLimit,
 };
 use napi::{bindgen_prelude::Object, Env, Result};
@@ -162,7 +162,9 @@ fn to_end(ended: NativeManualEnd) -> std::result::Result<ManualEnd, Error> {
         max_started_attempts: ended.max_started_attempts,
         metrics_minutes: ended.metrics_minutes.unwrap_or(0),
         keep: ended.keep.map_or(Keep::ALL, |text| Keep::from_text(&text)),
-        ending: ended.failed.map_or(Ok(ended.result), |failed| Err(to_ending(failed))),
+        outcome: ended
+            .failed
+            .map_or(Ok(ended.result), |failed| Err(to_outcome_of_try(failed))),
     })
 }
 
@@ -176,8 +178,8 @@ fn to_stepped(stepped: ManualStepped) -> NativeManualStepped {
     }
 }
 
-fn to_ending(failed: NativeFailedTry) -> Ending {
-    Ending::Failed {
+fn to_outcome_of_try(failed: NativeFailedTry) -> Outcome {
+    Outcome::Failed {
         reason: failed.reason.map(Into::into),
         stacktrace: Some(failed.stacktrace.into()),
         unrecoverable: failed.unrecoverable,

@@ -17,7 +17,7 @@ pub type OneJob = FnArgs<(u32, u32, f64, f64, f64, u32, f64, String, String)>;
 pub struct WorkerMessage {
     /// Jobs to run.
     pub jobs: Option<NativeBatch>,
-    /// Every flush up to this one is recorded.
+    /// Every report up to this one is recorded.
     pub flushed: Option<f64>,
     /// Outcomes that were refused.
     pub rejected: Option<Vec<NativeRejected>>,

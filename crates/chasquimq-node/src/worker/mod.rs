@@ -13,7 +13,7 @@ use std::{
 };
 
 use chasquimq::{
-    worker::{Finished, Message},
+    worker::{Message, RecordedBy},
     Keys, RateLimit, Worker,
 };
 use napi::{
@@ -26,7 +26,7 @@ use self::{
     job_shortcut::JobShortcut,
     messages::{to_message, OneJob, WorkerMessage},
     options::{to_duration, NativeRateLimit, NativeWorkerOptions},
-    outcomes::{to_flush, NativeOthers},
+    outcomes::{to_report, NativeOthers},
     words::shared_words,
 };
 use crate::{
@@ -173,25 +173,25 @@ impl NativeWorker {
     #[napi]
     pub fn finish(
         &self,
-        flush: f64,
+        report: f64,
         now: f64,
         handles: Uint32Array,
         lengths: Int32Array,
         #[napi(ts_arg_type = "string | Array<string>")] text: LongText,
         others: Option<NativeOthers>,
     ) {
-        let flush = to_flush(flush, now as u64, (&handles, &lengths), text, others);
+        let report = to_report(report, now as u64, (&handles, &lengths), text, others);
         // what a handler gave and did not await takes effect before its job ends
         if self.ends.may_wait() {
             let worker = self.worker.clone();
-            return self.ends.follow(move || worker.finish_by_loop(flush));
+            return self.ends.follow(move || worker.finish_by_loop(report));
         }
-        let finished = self.worker.finish(flush);
+        let finished = self.worker.finish(report);
         let Some(shortcut) = &self.shortcut else { return };
         match finished {
-            Finished::ByLoop => {}
-            Finished::BySocket => shortcut.recording(),
-            Finished::Along {
+            RecordedBy::Loop => {}
+            RecordedBy::Socket => shortcut.recording(),
+            RecordedBy::Along {
                 number,
                 command,
                 socket,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chasquimq::{
-    worker::{Completed, Ending, Flush, Outcome},
+    worker::{Completed, Ended, Outcome, Report},
     JobOptions,
 };
 use napi::bindgen_prelude::Float64Array;
@@ -44,14 +44,14 @@ pub struct NativeChanged {
     pub opts: String,
 }
 
-/// Jobs that ended, as one flush. Of those in `handles` each has a result of so many units in `text`; below 0: none.
-pub fn to_flush(
-    flush: f64,
+/// Jobs that ended, as one report. Of those in `handles` each has a result of so many units in `text`; below 0: none.
+pub fn to_report(
+    report: f64,
     now_ms: u64,
     (handles, lengths): (&[u32], &[i32]),
     text: LongText,
     mut others: Option<NativeOthers>,
-) -> Flush {
+) -> Report {
     let mut pieces = Pieces::new(&text);
     let mut at = 0;
     let completed = handles.iter().zip(lengths.iter()).map(|(handle, units)| {
@@ -70,8 +70,8 @@ pub fn to_flush(
         .as_mut()
         .and_then(|others| others.changed.take())
         .unwrap_or_default();
-    Flush {
-        number: flush as u64,
+    Report {
+        number: report as u64,
         now_ms,
         completed,
         text: Arc::new(text.joined()),
@@ -84,32 +84,31 @@ pub fn to_flush(
     }
 }
 
-fn to_outcome(outcome: NativeOutcome) -> Outcome {
-    let ending = match outcome.kind.as_str() {
-        "returned" => Ending::Returned,
-        "rateLimited" => Ending::RateLimited,
-        _ => Ending::Moved,
-    };
-    Outcome {
-        handle: outcome.handle,
-        ending,
+fn to_ended(ended: NativeOutcome) -> Ended {
+    Ended {
+        handle: ended.handle,
+        outcome: match ended.kind.as_str() {
+            "returned" => Outcome::Returned,
+            "rateLimited" => Outcome::RateLimited,
+            _ => Outcome::Moved,
+        },
     }
 }
 
-fn to_others(others: NativeOthers) -> Vec<Outcome> {
+fn to_others(others: NativeOthers) -> Vec<Ended> {
     let texts: Vec<Arc<str>> = others.texts.into_iter().map(Arc::from).collect();
     let text = |index: f64| texts.get(index as usize).filter(|_| index >= 0.0).cloned();
-    let outcome = |job: &[f64]| Outcome {
+    let ended = |job: &[f64]| Ended {
         handle: job[0] as u32,
-        ending: Ending::Failed {
+        outcome: Outcome::Failed {
             reason: text(job[1]),
             stacktrace: text(job[2]),
             unrecoverable: job[3] == 1.0,
             delay_ms: (!job[4].is_nan()).then_some(job[4]),
         },
     };
-    let failed = others.layout.chunks_exact(5).map(outcome);
+    let failed = others.layout.chunks_exact(5).map(ended);
     failed
-        .chain(others.outcomes.into_iter().flatten().map(to_outcome))
+        .chain(others.outcomes.into_iter().flatten().map(to_ended))
         .collect()
 }

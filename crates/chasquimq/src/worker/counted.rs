@@ -7,9 +7,9 @@ use redis::Value;
 use super::{
     fetch::Answer,
     finish,
-    flush::{Completed, Ending, Flush, Outcome},
     in_flight::InFlight,
     options::Defaults,
+    report::{Completed, Ended, Outcome, Report},
 };
 use crate::job::keep::Keep;
 
@@ -41,18 +41,18 @@ impl Desk {
             }
         });
         let completed = completed.collect();
-        self.pack(Flush {
+        self.pack(Report {
             completed,
             text: Arc::new(text),
-            ..Flush::default()
+            ..Report::default()
         })
     }
 
     /// Packs the ends of all jobs, which failed. Gives the bytes of it.
     pub fn fail_all(&mut self) -> usize {
-        let others = self.in_flight.handles().into_iter().map(|handle| Outcome {
+        let others = self.in_flight.handles().into_iter().map(|handle| Ended {
             handle,
-            ending: Ending::Failed {
+            outcome: Outcome::Failed {
                 reason: Some("it threw".into()),
                 stacktrace: Some("[\"Error: it threw\\n    at handler (program.js:1:1)\"]".into()),
                 unrecoverable: false,
@@ -60,20 +60,20 @@ impl Desk {
             },
         });
         let others = others.collect();
-        self.pack(Flush {
+        self.pack(Report {
             others,
-            ..Flush::default()
+            ..Report::default()
         })
     }
 
-    fn pack(&mut self, flush: Flush) -> usize {
+    fn pack(&mut self, report: Report) -> usize {
         let defaults = Defaults {
             remove_on_complete: Keep::ALL,
             remove_on_fail: Keep::ALL,
             max_started_attempts: None,
             metrics_minutes: 0,
         };
-        let outcomes = finish::pack(vec![flush], 0, &mut self.in_flight, &defaults);
+        let outcomes = finish::pack(vec![report], 0, &mut self.in_flight, &defaults);
         outcomes.blob.len() + outcomes.keeps.len()
     }
 }

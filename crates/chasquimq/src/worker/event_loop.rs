@@ -22,7 +22,6 @@ use self::mode::Mode;
 use super::{
     client_clock::{ClientClock, Reading},
     due::Ring,
-    flush::Flush,
     idle_socket::IdleSocket,
     idle_wait::{Pending, Waiter},
     message::{Command, Message, Sink},
@@ -30,6 +29,7 @@ use super::{
     options::WorkerOptions,
     outcomes::{Failure, Rejected},
     prefetch::SHARE,
+    report::Report,
     runner::Among,
     standing::Standing,
 };
@@ -47,12 +47,12 @@ pub(super) struct Loop {
     among: Among,
     // a socket's while a step lies behind its wait
     standing: Standing,
-    flushes: Vec<Flush>,
+    reports: Vec<Report>,
     /// When the first of them came.
     ended_since: Option<Instant>,
     // when the last of them ended: the loop may have been busy with a step since
     ended_at: Instant,
-    // what is to be told of a flush of which a part is recorded
+    // what is to be told of a report of which a part is recorded
     recorded: (Vec<Rejected>, Vec<Failure>),
     // the server takes no step, which a close must not wait for
     refused: Arc<AtomicBool>,
@@ -105,7 +105,7 @@ impl Loop {
             offers,
             among,
             standing: Standing::default(),
-            flushes: Vec::new(),
+            reports: Vec::new(),
             ended_since: None,
             ended_at: Instant::now(),
             recorded: Default::default(),
@@ -181,15 +181,15 @@ impl Loop {
             }
         }
         self.hand_on_due();
-        if self.flushes.is_empty() {
+        if self.reports.is_empty() {
             for done in self.pausing.drain(..) {
                 let _ = done.send(());
             }
         }
-        if !self.closing.is_empty() && self.flushes.is_empty() {
+        if !self.closing.is_empty() && self.reports.is_empty() {
             // whoever closes gracefully has let its running jobs end: what is still held never started
             self.return_jobs(self.standing.in_flight.handles());
-            while !self.flushes.is_empty() {
+            while !self.reports.is_empty() {
                 self.step().await;
             }
             self.release().await;
@@ -204,15 +204,15 @@ impl Loop {
 
     fn has_step_to_take(&self) -> bool {
         let steps = matches!(self.waiter.pending, Pending::Step(_));
-        let has_ends = !self.flushes.is_empty() && self.shares_until().is_none_or(|until| until <= Instant::now());
+        let has_ends = !self.reports.is_empty() && self.shares_until().is_none_or(|until| until <= Instant::now());
         has_ends || (self.mode.may_take() && self.look_again && !steps)
     }
 
     /// Until when what has ended may wait for more to share a step with: while no slot is idle, as jobs of the surplus run there, and nobody
     /// waits for the step.
     fn shares_until(&self) -> Option<Instant> {
-        let ended: usize = self.flushes.iter().map(|flush| flush.completed.len()).sum();
-        let is_plain = |flush: &Flush| flush.others.is_empty() && !flush.completed.is_empty();
+        let ended: usize = self.reports.iter().map(|report| report.completed.len()).sum();
+        let is_plain = |report: &Report| report.others.is_empty() && !report.completed.is_empty();
         let is_waited_for = !self.mode.is_running()
             || self.look_again
             || self.room_changed
@@ -221,7 +221,7 @@ impl Loop {
             || !self.closing.is_empty()
             || !self.pausing.is_empty();
         let is_busy = self.standing.in_flight.jobs() as usize >= ended + self.options.concurrency as usize;
-        if is_waited_for || !is_busy || !self.flushes.iter().all(is_plain) || !self.standing.prefetch.shares(ended) {
+        if is_waited_for || !is_busy || !self.reports.iter().all(is_plain) || !self.standing.prefetch.shares(ended) {
             return None;
         }
         Some(self.ended_since? + SHARE)
@@ -253,13 +253,13 @@ impl Loop {
                 self.options.limiter = limiter;
                 self.end_rest();
             }
-            Command::Finish(flush, reading) => self.hear_ends(flush, reading),
+            Command::Finish(report, reading) => self.hear_ends(report, reading),
             Command::Tick(reading) => {
                 self.clock.says(reading);
                 // the clock may have jumped to where something is due
-                self.flushes.push(Flush {
+                self.reports.push(Report {
                     now_ms: self.clock.now_ms(),
-                    ..Flush::default()
+                    ..Report::default()
                 });
             }
             Command::Heard => self.hear_life(),
@@ -277,15 +277,15 @@ impl Loop {
         }
     }
 
-    fn hear_ends(&mut self, flush: Flush, reading: Reading) {
+    fn hear_ends(&mut self, report: Report, reading: Reading) {
         self.clock.says(reading);
         self.hear_life();
         self.ended_at = reading.at;
-        if self.flushes.is_empty() {
+        if self.reports.is_empty() {
             self.ended_since = Some(Instant::now());
         }
-        let is_limited = flush.is_limited();
-        self.flushes.push(flush);
+        let is_limited = report.is_limited();
+        self.reports.push(report);
         // nothing more starts until the limit is over
         if is_limited {
             self.take_back(true);
@@ -306,7 +306,7 @@ impl Loop {
         let holds_jobs = self.standing.in_flight.jobs() > 0 || is_lent;
         let renewal = self.next_renewal.filter(|_| holds_jobs);
         let rested = self.mode.rests_until();
-        let shared = (!self.flushes.is_empty()).then(|| self.shares_until()).flatten();
+        let shared = (!self.reports.is_empty()).then(|| self.shares_until()).flatten();
         [late, due, renewal, rested, shared, self.next_check, self.next_scan]
             .into_iter()
             .flatten()

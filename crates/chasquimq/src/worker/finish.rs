@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     failed::{pack_claims, AttemptEnd, Failed},
-    flush::{Completed, Ending, Flush, Outcome},
     in_flight::{Group, InFlight},
     options::Defaults,
     outcomes::{Failure, FailureState, Outcomes, Sent},
     place::Place,
+    report::{Completed, Ended, Outcome, Report},
 };
 use crate::{
     id::random_unit,
@@ -16,8 +16,8 @@ use crate::{
     retry::{self, Retry, Tries},
 };
 
-/// Packs flushes, and lets go of the jobs in them.
-pub(super) fn pack(flushes: Vec<Flush>, now_ms: u64, in_flight: &mut InFlight, defaults: &Defaults) -> Outcomes {
+/// Packs reports, and lets go of the jobs in them.
+pub(super) fn pack(reports: Vec<Report>, now_ms: u64, in_flight: &mut InFlight, defaults: &Defaults) -> Outcomes {
     let mut packing = Packing {
         in_flight,
         defaults,
@@ -29,14 +29,14 @@ pub(super) fn pack(flushes: Vec<Flush>, now_ms: u64, in_flight: &mut InFlight, d
         changed: BTreeMap::new(),
         out: Outcomes::default(),
     };
-    packing.out.now_ms = flushes.iter().map(|flush| flush.now_ms).max().unwrap_or(now_ms);
-    for mut flush in flushes {
-        packing.out.flushed = packing.out.flushed.max(Some(flush.number));
-        packing.changed = std::mem::take(&mut flush.changed);
-        flush.sort();
-        packing.completed(&flush.completed, &flush.text);
-        for outcome in flush.others {
-            packing.other(outcome);
+    packing.out.now_ms = reports.iter().map(|report| report.now_ms).max().unwrap_or(now_ms);
+    for mut report in reports {
+        packing.out.flushed = packing.out.flushed.max(Some(report.number));
+        packing.changed = std::mem::take(&mut report.changed);
+        report.sort();
+        packing.completed(&report.completed, &report.text);
+        for ended in report.others {
+            packing.other(ended);
         }
         packing.close_failed();
     }
@@ -54,7 +54,7 @@ struct Packing<'a> {
     // failed attempts that end alike
     failed: Option<Failed>,
     keeps: Vec<Keep>,
-    // of the flush that is being packed
+    // of the report that is being packed
     changed: BTreeMap<u32, Arc<JobOptions>>,
     out: Outcomes,
 }
@@ -249,8 +249,8 @@ impl Packing<'_> {
         self.count += 1;
     }
 
-    fn other(&mut self, outcome: Outcome) {
-        let Outcome { handle, ending } = outcome;
+    fn other(&mut self, ended: Ended) {
+        let Ended { handle, outcome } = ended;
         let Some((offset, group)) = self.in_flight.find(handle) else {
             return;
         };
@@ -258,12 +258,12 @@ impl Packing<'_> {
         // a job that ended before it in this step may be held again
         let group = self.in_flight.release(handle, 1);
         self.out.sent.push(place.sent(handle, group));
-        if let Ending::Failed {
+        if let Outcome::Failed {
             reason,
             stacktrace,
             unrecoverable,
             delay_ms,
-        } = ending
+        } = outcome
         {
             self.out.jobs += 1;
             let retry = self.retry(&place, unrecoverable, delay_ms);
@@ -271,14 +271,14 @@ impl Packing<'_> {
         }
         self.close_failed();
         self.count += 1;
-        if let Ending::Moved = ending {
+        if let Outcome::Moved = outcome {
             self.items.array(7).str("m");
             return place.pack(&mut self.items, &mut self.out.large);
         }
-        if let Ending::Returned = ending {
+        if let Outcome::Returned = outcome {
             self.out.returned.push(handle);
         }
-        let limited = matches!(ending, Ending::RateLimited);
+        let limited = matches!(outcome, Outcome::RateLimited);
         self.items.array(8).str("b");
         place.pack(&mut self.items, &mut self.out.large);
         self.items.int(i64::from(limited));

@@ -27,8 +27,8 @@ mod state;
 use self::state::State;
 use super::{
     along::StepAlong,
-    flush::Flush,
     offers::Offers,
+    report::Report,
     short_way::{End, ShortWay, Told},
     standing::Standing,
     step_request::Behind,
@@ -240,8 +240,8 @@ impl IdleSocket {
 
     /// Records how jobs ended that were told: by this socket, or by the command that it gives, with the number of its step, which is to go along.
     /// Gives them back where that is for the worker's loop.
-    pub(super) fn finish(&self, flush: Flush) -> Result<Option<(i64, Vec<u8>)>, Flush> {
-        let along = self.state().finish(flush)?;
+    pub(super) fn finish(&self, report: Report) -> Result<Option<(i64, Vec<u8>)>, Report> {
+        let along = self.state().finish(report)?;
         self.tell_loop();
         Ok(along)
     }

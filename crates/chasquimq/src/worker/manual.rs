@@ -9,10 +9,10 @@ use tokio::sync::watch;
 
 use super::{
     finish,
-    flush::{Completed, Ending, Flush, Outcome},
     in_flight::InFlight,
     options::{Defaults, RateLimit},
     outcomes::{Failure, Outcomes},
+    report::{Completed, Ended, Outcome, Report},
     step_request::GRACE,
     wait_task::{marker_wait, wake_next, REFUSED_PAUSE},
 };
@@ -68,7 +68,7 @@ pub struct ManualEnd {
     /// Retention, if its options do not say.
     pub keep: Keep,
     /// `Ok`: it completed with this result (JSON text).
-    pub ending: std::result::Result<Option<String>, Ending>,
+    pub outcome: std::result::Result<Option<String>, Outcome>,
 }
 
 /// What a manual step did.
@@ -163,21 +163,21 @@ fn pack(ended: ManualEnd, now_ms: u64) -> Outcomes {
         metrics_minutes: ended.metrics_minutes,
     };
     let mut in_flight = InFlight::of_record(ended.id, ended.attempts_made, ended.attempts_started, ended.options);
-    let mut flush = Flush {
+    let mut report = Report {
         now_ms,
-        ..Flush::default()
+        ..Report::default()
     };
-    match ended.ending {
+    match ended.outcome {
         Ok(result) => {
-            flush.completed.push(Completed {
+            report.completed.push(Completed {
                 handle: 0,
                 result: result.as_ref().map(|text| (0, text.len() as u32)),
             });
-            flush.text = Arc::new(result.unwrap_or_default());
+            report.text = Arc::new(result.unwrap_or_default());
         }
-        Err(ending) => flush.others.push(Outcome { handle: 0, ending }),
+        Err(outcome) => report.others.push(Ended { handle: 0, outcome }),
     }
-    finish::pack(vec![flush], now_ms, &mut in_flight, &defaults)
+    finish::pack(vec![report], now_ms, &mut in_flight, &defaults)
 }
 
 /// Waits for jobs to be taken manually, on a connection of its own, which is made when it is first needed.

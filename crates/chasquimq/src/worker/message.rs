@@ -7,10 +7,10 @@ use tokio::sync::oneshot;
 use super::{
     batch::Batch,
     client_clock::Reading,
-    flush::Flush,
     idle_socket::IdleSocket,
     options::RateLimit,
     outcomes::{Failure, Rejected},
+    report::Report,
     short_way::Told,
 };
 use crate::{error::Error, redis::session::ConnectionEvent};
@@ -20,13 +20,13 @@ use crate::{error::Error, redis::session::ConnectionEvent};
 pub struct Message {
     /// Jobs that are active now, to be run: each once it is drawn ([`super::Worker::draw`]).
     pub jobs: Option<Batch>,
-    /// Every flush up to this one is recorded.
+    /// Every report up to this one is recorded.
     pub flushed: Option<u64>,
-    /// Outcomes of those flushes that were refused.
+    /// Outcomes of those reports that were refused.
     pub rejected: Vec<Rejected>,
-    /// What became of each failed try in those flushes, in order.
+    /// What became of each failed try in those reports, in order.
     pub failures: Vec<Failure>,
-    /// `finishedOn` of everything that ended in those flushes, epoch ms.
+    /// `finishedOn` of everything that ended in those reports, epoch ms.
     pub finished_on: u64,
     /// Nothing was left to fetch.
     pub drained: bool,
@@ -79,13 +79,13 @@ impl From<Told> for Message {
     }
 }
 
-/// Where ends go.
+/// Who records outcomes.
 #[derive(Debug)]
-pub enum Finished {
+pub enum RecordedBy {
     /// To the worker's loop.
-    ByLoop,
+    Loop,
     /// To the server, by the socket in use, which is told when they are recorded.
-    BySocket,
+    Socket,
     /// To the server, by the connection that took the jobs' start along: it sends this command, and tells the socket of the answer.
     Along {
         /// Number of the step.
@@ -108,7 +108,7 @@ pub(crate) enum Command {
     },
     Concurrency(u32),
     Limiter(Option<RateLimit>),
-    Finish(Flush, Reading),
+    Finish(Report, Reading),
     Tick(Reading),
     /// Whoever runs jobs looks at what it was handed.
     Heard,

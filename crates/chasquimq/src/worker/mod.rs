@@ -1,7 +1,7 @@
 //! The worker: fetches jobs in batches, hands them to whoever runs them, and records how they ended.
 //!
 //! One step (finish what is done + fetch what can start) is under way at a time; `event_loop` drives it. `fetch` reads what a step took, which is `taken` into a
-//! `batch`, `in_flight` keeps it until it ends; `flush` is how it ended, `portion` says how much of that goes into one step, `finish` packs
+//! `batch`, `in_flight` keeps it until it ends; `report` is how it ended, `portion` says how much of that goes into one step, `finish` packs
 //! it, `outcomes` finds in it what was refused. `prefetch` decides how much to take, `due` when to look for delayed jobs, `client_clock` keeps the
 //! clock of whoever runs them, `offers` what nobody has started, `runner` who runs jobs for several, `idle_wait` wakes an idle worker, `woken` is how, `idle_socket` lets the event loop that runs the jobs read what the wait brings,
 //! `short_way` lets it record what that came to, `along` is what adds of that event loop do for it. `standing` is what a worker knows from one step to the next. `manual`
@@ -18,7 +18,6 @@ mod event_loop;
 mod failed;
 mod fetch;
 mod finish;
-mod flush;
 #[cfg_attr(not(unix), path = "no_idle_socket.rs")]
 mod idle_socket;
 mod idle_wait;
@@ -32,6 +31,7 @@ mod parts;
 mod place;
 mod portion;
 mod prefetch;
+mod report;
 mod room;
 mod runner;
 mod short_way;
@@ -55,16 +55,16 @@ use tokio::sync::{mpsc, oneshot};
 pub use along::StepAlong;
 pub use batch::{Batch, BatchJob, Extra, Siblings};
 use client_clock::Reading;
-pub use flush::{Completed, Ending, Flush, Outcome};
 pub use idle_socket::IdleSocket;
 pub use manual::{ManualEnd, ManualStep, ManualStepped};
 use message::Command;
-pub use message::{Finished, Message, Sink};
+pub use message::{Message, RecordedBy, Sink};
 use offers::Offers;
 pub use offers::Words;
 pub use options::{RateLimit, WorkerOptions};
 pub use outcomes::{Failure, FailureState, Rejected};
 pub use prefetch::ENDS_A_STEP;
+pub use report::{Completed, Ended, Outcome, Report};
 pub use runner::Runner;
 pub use short_way::Told;
 
@@ -241,30 +241,30 @@ impl Worker {
     }
 
     /// Reports how jobs ended.
-    pub fn finish(&self, flush: Flush) -> Finished {
+    pub fn finish(&self, report: Report) -> RecordedBy {
         let socket = self.socket.lock().ok().and_then(|socket| socket.clone());
         let sent = match &socket {
-            Some(socket) => socket.finish(flush),
-            None => Err(flush),
+            Some(socket) => socket.finish(report),
+            None => Err(report),
         };
         match (sent, socket) {
-            (Ok(Some((number, command))), Some(socket)) => Finished::Along {
+            (Ok(Some((number, command))), Some(socket)) => RecordedBy::Along {
                 number,
                 command,
                 socket,
             },
-            (Ok(_), _) => Finished::BySocket,
-            (Err(flush), _) => {
-                self.finish_by_loop(flush);
-                Finished::ByLoop
+            (Ok(_), _) => RecordedBy::Socket,
+            (Err(report), _) => {
+                self.finish_by_loop(report);
+                RecordedBy::Loop
             }
         }
     }
 
     /// As [`Worker::finish`], by the worker's loop whatever there is: on any thread.
-    pub fn finish_by_loop(&self, flush: Flush) {
-        let reading = Reading::new(flush.now_ms);
-        self.command(Command::Finish(flush, reading));
+    pub fn finish_by_loop(&self, report: Report) {
+        let reading = Reading::new(report.now_ms);
+        self.command(Command::Finish(report, reading));
     }
 
     /// Whether the caller's clock is not this machine's, though it may agree with it now. Said before [`Worker::run`] and

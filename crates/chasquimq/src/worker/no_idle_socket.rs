@@ -3,8 +3,8 @@
 use std::{convert::Infallible, sync::Arc, time::Instant};
 
 use super::{
-    flush::Flush,
     offers::Offers,
+    report::Report,
     short_way::{End, ShortWay},
     standing::Standing,
     step_request::Behind,
@@ -83,7 +83,7 @@ impl IdleSocket {
         match self.0 {}
     }
 
-    pub(super) fn finish(&self, _flush: Flush) -> Result<Option<(i64, Vec<u8>)>, Flush> {
+    pub(super) fn finish(&self, _report: Report) -> Result<Option<(i64, Vec<u8>)>, Report> {
         match self.0 {}
     }
 

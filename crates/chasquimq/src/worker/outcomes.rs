@@ -67,7 +67,7 @@ pub(super) struct Outcomes {
     pub(super) plain: Option<Vec<u8>>,
     pub(super) now_ms: u64,
     pub(super) flushed: Option<u64>,
-    // of a flush that is recorded by later steps
+    // of a report that is recorded by later steps
     pub(super) is_part: bool,
     pub(super) failures: Vec<Failure>,
     pub(super) jobs: u64,

@@ -1,7 +1,7 @@
 //! How much of what ended goes into one step. Nobody else is served while a script runs, so a step carries what the server works off in a
 //! few milliseconds, however many jobs end at once and however large their results and data are. The rest goes into the next steps.
 
-use super::flush::{Completed, Ending, Flush, Outcome, MAX_RESULT};
+use super::report::{Completed, Ended, Outcome, Report, MAX_RESULT};
 
 /// What one step may cost, in about microseconds of the server's.
 const BUDGET: usize = 5_000;
@@ -38,32 +38,32 @@ impl Held<'_> {
     }
 }
 
-/// Takes off what goes into the next step: whole flushes, or a part of the first. A part is told by true: its flush is recorded when the
+/// Takes off what goes into the next step: whole reports, or a part of the first. A part is told by true: its report is recorded when the
 /// last part is.
-pub(super) fn cut(flushes: &mut Vec<Flush>, known: Known<'_>) -> (Vec<Flush>, bool) {
+pub(super) fn cut(reports: &mut Vec<Report>, known: Known<'_>) -> (Vec<Report>, bool) {
     let mut left = BUDGET;
     let mut whole = 0;
-    for flush in flushes.iter() {
-        let cost = flush.cost_at_most(known);
+    for report in reports.iter() {
+        let cost = report.cost_at_most(known);
         if cost > left {
             break;
         }
         left -= cost;
         whole += 1;
     }
-    if whole > 0 || flushes.is_empty() {
-        return (flushes.drain(..whole).collect(), false);
+    if whole > 0 || reports.is_empty() {
+        return (reports.drain(..whole).collect(), false);
     }
-    let part = flushes[0].split(BUDGET, known);
-    if flushes[0].is_empty() {
+    let part = reports[0].split(BUDGET, known);
+    if reports[0].is_empty() {
         // it costs less than it might have
-        let number = flushes.remove(0).number;
-        return (vec![Flush { number, ..part }], false);
+        let number = reports.remove(0).number;
+        return (vec![Report { number, ..part }], false);
     }
     (vec![part], true)
 }
 
-impl Flush {
+impl Report {
     fn is_empty(&self) -> bool {
         self.completed.is_empty() && self.others.is_empty()
     }
@@ -89,14 +89,14 @@ impl Flush {
     }
 
     /// Takes off the first ends that together cost no more than `budget`, or one; of jobs that all go back the last ones.
-    fn split(&mut self, budget: usize, known: Known<'_>) -> Flush {
+    fn split(&mut self, budget: usize, known: Known<'_>) -> Report {
         if self.is_returning() {
             // each part goes to the head of the waiting list: the last of them first
             let part = affordable(self.others.iter().rev().map(|other| other.cost(known)), budget);
-            return Flush {
+            return Report {
                 now_ms: self.now_ms,
                 others: self.others.split_off(self.others.len() - part),
-                ..Flush::default()
+                ..Report::default()
             };
         }
         self.sort();
@@ -107,7 +107,7 @@ impl Flush {
             true => affordable(self.others.iter().map(|other| other.cost(known)), rest),
             false => 0,
         };
-        Flush {
+        Report {
             number: 0,
             now_ms: self.now_ms,
             completed: self.completed.drain(..completed).collect(),
@@ -125,10 +125,10 @@ impl Flush {
     }
 }
 
-impl Outcome {
+impl Ended {
     fn cost(&self, known: Known<'_>) -> usize {
-        let end = match &self.ending {
-            Ending::Failed { reason, stacktrace, .. } => {
+        let end = match &self.outcome {
+            Outcome::Failed { reason, stacktrace, .. } => {
                 let bytes = [reason, stacktrace].into_iter().flatten().map(|text| text.len());
                 FAILED + bytes.sum::<usize>() / BYTES_PACKED
             }
@@ -158,23 +158,23 @@ mod tests {
 
     use super::*;
 
-    fn failed(handle: u32, bytes: usize) -> Outcome {
-        let ending = Ending::Failed {
+    fn failed(handle: u32, bytes: usize) -> Ended {
+        let outcome = Outcome::Failed {
             reason: Some("e".repeat(bytes).into()),
             stacktrace: None,
             unrecoverable: false,
             delay_ms: None,
         };
-        Outcome { handle, ending }
+        Ended { handle, outcome }
     }
 
     /// `count` jobs completed with results of so many bytes each.
-    fn flush(number: u64, count: u32, bytes: u32) -> Flush {
+    fn report(number: u64, count: u32, bytes: u32) -> Report {
         let completed = |handle| Completed {
             handle,
             result: Some((handle * bytes, (handle + 1) * bytes)),
         };
-        Flush {
+        Report {
             number,
             now_ms: 7,
             completed: (0..count).map(completed).collect(),
@@ -187,12 +187,12 @@ mod tests {
     struct Step {
         completed: Vec<u32>,
         others: Vec<u32>,
-        flushes: Vec<u64>,
+        reports: Vec<u64>,
         is_part: bool,
     }
 
-    fn steps(flushes: Vec<Flush>) -> Vec<Step> {
-        steps_of(flushes, &frames_of(&|_| 0))
+    fn steps(reports: Vec<Report>) -> Vec<Step> {
+        steps_of(reports, &frames_of(&|_| 0))
     }
 
     fn frames_of<'a>(bytes: &'a dyn Fn(u32) -> usize) -> Held<'a> {
@@ -202,22 +202,22 @@ mod tests {
         }
     }
 
-    fn steps_of(mut flushes: Vec<Flush>, known: Known<'_>) -> Vec<Step> {
+    fn steps_of(mut reports: Vec<Report>, known: Known<'_>) -> Vec<Step> {
         let mut steps = Vec::new();
-        while !flushes.is_empty() {
-            let (cut, is_part) = cut(&mut flushes, known);
+        while !reports.is_empty() {
+            let (cut, is_part) = cut(&mut reports, known);
             steps.push(Step {
                 completed: cut
                     .iter()
-                    .flat_map(|flush| &flush.completed)
+                    .flat_map(|report| &report.completed)
                     .map(|job| job.handle)
                     .collect(),
                 others: cut
                     .iter()
-                    .flat_map(|flush| &flush.others)
+                    .flat_map(|report| &report.others)
                     .map(|other| other.handle)
                     .collect(),
-                flushes: cut.iter().map(|flush| flush.number).collect(),
+                reports: cut.iter().map(|report| report.number).collect(),
                 is_part,
             });
         }
@@ -226,32 +226,32 @@ mod tests {
 
     #[test]
     fn what_is_little_goes_together() {
-        let steps = steps(vec![flush(1, 50, 10), flush(2, 60, 0)]);
+        let steps = steps(vec![report(1, 50, 10), report(2, 60, 0)]);
         assert_eq!(steps.len(), 1);
         assert_eq!(
-            (steps[0].completed.len(), &steps[0].flushes, steps[0].is_part),
+            (steps[0].completed.len(), &steps[0].reports, steps[0].is_part),
             (110, &vec![1, 2], false)
         );
     }
 
     #[test]
-    fn a_large_flush_goes_in_parts_each_end_once() {
+    fn a_large_report_goes_in_parts_each_end_once() {
         for (count, bytes) in [(300, 250_000), (1000, 100_000), (16_660, 0), (5_000, 3_000)] {
-            let steps = steps(vec![flush(1, count, bytes), flush(2, 3, 0)]);
+            let steps = steps(vec![report(1, count, bytes), report(2, 3, 0)]);
             let (second, first) = steps.split_last().expect("steps");
             let handles: Vec<u32> = first.iter().flat_map(|step| step.completed.clone()).collect();
             assert_eq!(handles, (0..count).collect::<Vec<_>>(), "{count} of {bytes} bytes");
             assert!(first.len() > 5, "{count} of {bytes} bytes: {} steps", first.len());
             let (last, parts) = first.split_last().expect("parts");
             assert!(parts.iter().all(|step| step.is_part));
-            assert_eq!((&last.flushes, last.is_part), (&vec![1], false));
-            assert_eq!((&second.flushes, second.is_part), (&vec![2], false));
+            assert_eq!((&last.reports, last.is_part), (&vec![1], false));
+            assert_eq!((&second.reports, second.is_part), (&vec![2], false));
         }
     }
 
     #[test]
     fn the_last_that_are_returned_go_first() {
-        let steps = steps(vec![Flush::returning(0..1_200, 7), flush(1, 3, 0)]);
+        let steps = steps(vec![Report::returning(0..1_200, 7), report(1, 3, 0)]);
         let mut list = Vec::new();
         for step in &steps {
             // to the head of the waiting list
@@ -263,9 +263,9 @@ mod tests {
 
     #[test]
     fn failures_of_one_tick_go_in_parts() {
-        let failures = |count: u32, bytes| Flush {
+        let failures = |count: u32, bytes| Report {
             others: (0..count).map(|handle| failed(handle, bytes)).collect(),
-            ..flush(3, 10, 0)
+            ..report(3, 10, 0)
         };
         for (count, bytes, most) in [(20_000, 5, 250), (30, 600_000, 1)] {
             let steps = steps(vec![failures(count, bytes)]);
@@ -282,21 +282,21 @@ mod tests {
             bytes: &|_| 0,
             has_records: true,
         };
-        assert_eq!(steps(vec![flush(1, 1_500, 0)]).len(), 1);
-        assert_eq!(steps_of(vec![flush(1, 1_500, 0)], &held).len(), 3);
+        assert_eq!(steps(vec![report(1, 1_500, 0)]).len(), 1);
+        assert_eq!(steps_of(vec![report(1, 1_500, 0)], &held).len(), 3);
     }
 
     #[test]
     fn what_is_known_of_jobs_counts_where_they_are_given_records() {
-        let failures = |count| Flush {
+        let failures = |count| Report {
             others: (0..count).map(|handle| failed(handle, 5)).collect(),
-            ..flush(1, 0, 0)
+            ..report(1, 0, 0)
         };
-        let of = |flush, bytes: usize| steps_of(vec![flush], &frames_of(&move |_| bytes)).len();
+        let of = |report, bytes: usize| steps_of(vec![report], &frames_of(&move |_| bytes)).len();
         assert_eq!(of(failures(20), 900_000), 10);
         assert_eq!(of(failures(20), 1_000), 1);
         // a result that lies apart gives a job a record, others do not
-        assert_eq!(of(flush(1, 20, 5_000), 900_000), 10);
-        assert_eq!(of(flush(1, 20, 50), 900_000), 1);
+        assert_eq!(of(report(1, 20, 5_000), 900_000), 10);
+        assert_eq!(of(report(1, 20, 50), 900_000), 1);
     }
 }

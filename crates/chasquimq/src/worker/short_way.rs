@@ -13,10 +13,10 @@ use super::{
     due::Found,
     fetch::Answer,
     finish,
-    flush::{Completed, Flush},
     options::{Defaults, WorkerOptions},
     outcomes::Outcomes,
     prefetch::ENDS_A_STEP,
+    report::{Completed, Report},
     room::Room,
     standing::Standing,
     step_request::{step_args, Behind, StepRequest},
@@ -39,7 +39,7 @@ pub enum Told {
     Jobs(Batch),
     /// What ended is recorded.
     Recorded {
-        /// Every flush up to this one.
+        /// Every report up to this one.
         flushed: Option<u64>,
         /// `finishedOn` of what ended in it, epoch ms.
         finished_on: u64,
@@ -112,17 +112,17 @@ impl ShortWay {
         standing: &mut Standing,
         answer: &Answer,
         room: Room,
-        flush: Flush,
-    ) -> Result<(SentStep, Vec<u8>), Flush> {
+        report: Report,
+    ) -> Result<(SentStep, Vec<u8>), Report> {
         // ends that the loop has still to hear of are none of these
         let is_all =
-            flush.completed.len() == standing.in_flight.jobs() as usize && flush.number == standing.flushed + 1;
-        if !is_plain(answer) || !is_all || !goes_together(&flush) || is_foreign(flush.now_ms) {
-            return Err(flush);
+            report.completed.len() == standing.in_flight.jobs() as usize && report.number == standing.flushed + 1;
+        if !is_plain(answer) || !is_all || !goes_together(&report) || is_foreign(report.now_ms) {
+            return Err(report);
         }
         let late = standing.offset.measure_late(answer.server_us);
         if !late.is_zero() {
-            return Err(flush);
+            return Err(report);
         }
         standing.offset.stepped(answer.now_ms);
         let now = Instant::now();
@@ -137,12 +137,12 @@ impl ShortWay {
             },
         );
         standing.is_drained(room.want, true);
-        let flush = Flush {
-            now_ms: standing.offset.date(flush.now_ms),
-            ..flush
+        let report = Report {
+            now_ms: standing.offset.date(report.now_ms),
+            ..report
         };
         let defaults = Defaults::of(&self.options);
-        let outcomes = finish::pack(vec![flush], system_now_ms(), &mut standing.in_flight, &defaults);
+        let outcomes = finish::pack(vec![report], system_now_ms(), &mut standing.in_flight, &defaults);
         standing.prefetch.ended(outcomes.jobs, now, self.options.concurrency);
         let room = standing.room(0, &self.options);
         let request = standing.ask(outcomes.now_ms, room, false);
@@ -230,8 +230,8 @@ fn is_plain(answer: &Answer) -> bool {
 }
 
 /// Whether ends are recorded as they are, in one step.
-fn goes_together(flush: &Flush) -> bool {
-    let is_plain = flush.others.is_empty() && flush.changed.is_empty();
-    let is_small = flush.completed.len() <= ENDS_A_STEP && flush.text.len() <= MOST_BYTES;
-    is_plain && is_small && !flush.completed.iter().any(Completed::is_large)
+fn goes_together(report: &Report) -> bool {
+    let is_plain = report.others.is_empty() && report.changed.is_empty();
+    let is_small = report.completed.len() <= ENDS_A_STEP && report.text.len() <= MOST_BYTES;
+    is_plain && is_small && !report.completed.iter().any(Completed::is_large)
 }

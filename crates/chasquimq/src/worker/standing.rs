@@ -34,7 +34,7 @@ pub(super) struct Standing {
     pub(super) passed_on: bool,
     /// A marker came since the last fetch, or was waited for.
     pub(super) was_woken: bool,
-    /// The last flush that is recorded.
+    /// The last report that is recorded.
     pub(super) flushed: u64,
     step_number: i64,
     // steps sent behind a wait are counted apart: they may be carried out after later ones

@@ -10,7 +10,7 @@ use std::{
 
 use chasquimq::{
     system_now_ms,
-    worker::{Batch, Completed, Flush, Message},
+    worker::{Batch, Completed, Message, Report},
     Worker, WorkerOptions,
 };
 use tokio::sync::mpsc;
@@ -190,11 +190,11 @@ async fn what_nobody_draws_goes_to_a_worker_that_is_idle() {
         }
     };
     let completed = [first.base, batch.base, next.base].map(|handle| Completed { handle, result: None });
-    blocked.finish(Flush {
+    blocked.finish(Report {
         number: 1,
         now_ms: system_now_ms(),
         completed: completed.to_vec(),
-        ..Flush::default()
+        ..Report::default()
     });
     world.completed(6).await;
     blocked.close(false).await;

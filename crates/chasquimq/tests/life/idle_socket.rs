@@ -10,7 +10,7 @@ use std::{
 
 use chasquimq::{
     system_now_ms,
-    worker::{Completed, Flush, Message, Worker},
+    worker::{Completed, Message, Report, Worker},
     ConnectOptions, WorkerOptions,
 };
 use tokio::sync::{mpsc, Notify};
@@ -209,7 +209,7 @@ async fn a_busy_event_loop_that_holds_a_job_keeps_no_other_from_starting() {
         ..short_lease()
     };
     let (worker, mut messages) = unread(&world, options);
-    let mut flushes = 0;
+    let mut reports = 0;
     for round in 1..=4 {
         let mut handles = Vec::new();
         for _ in 0..2 {
@@ -218,8 +218,8 @@ async fn a_busy_event_loop_that_holds_a_job_keeps_no_other_from_starting() {
             handles.push(next.expect("the job"));
         }
         for handle in handles {
-            flushes += 1;
-            complete(&worker, flushes, handle);
+            reports += 1;
+            complete(&worker, reports, handle);
         }
         world.completed(2 * round).await;
         until("the worker to be idle", || async { world.counts().await.active == 0 }).await;
@@ -247,12 +247,12 @@ fn unread(world: &World, options: WorkerOptions) -> (Worker, mpsc::UnboundedRece
     (worker, messages)
 }
 
-fn complete(worker: &Worker, flush: u64, handle: u32) {
-    worker.finish(Flush {
-        number: flush,
+fn complete(worker: &Worker, report: u64, handle: u32) {
+    worker.finish(Report {
+        number: report,
         now_ms: system_now_ms(),
         completed: vec![Completed { handle, result: None }],
-        ..Flush::default()
+        ..Report::default()
     });
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use chasquimq::{
     unique_id,
-    worker::{Completed, Flush, Message},
+    worker::{Completed, Message, Report},
     ConnectOptions, Error, Worker, WorkerOptions,
 };
 
@@ -129,11 +129,11 @@ async fn jobs_end_while_others_are_brought_back() {
             let (handle, offer) = handle.expect("a job");
             let worker = worker.get().expect("a worker");
             assert!(worker.draw(offer));
-            worker.finish(Flush {
+            worker.finish(Report {
                 number: 1,
                 now_ms: chasquimq::system_now_ms(),
                 completed: vec![Completed { handle, result: None }],
-                ..Flush::default()
+                ..Report::default()
             });
         }
         // the test may be over

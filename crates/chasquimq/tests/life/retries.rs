@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use chasquimq::{system_now_ms, worker::Ending, RetryOptions, WorkerOptions};
+use chasquimq::{system_now_ms, worker::Outcome, RetryOptions, WorkerOptions};
 
 use crate::{
     runner::{End, Job, Runner},
@@ -121,7 +121,7 @@ async fn a_job_says_itself_when_it_is_tried_again_or_never() {
     let world = World::new();
     let worker = world.worker(WorkerOptions::default(), |job| {
         let failed = |unrecoverable, delay_ms| {
-            End::Other(Ending::Failed {
+            End::Other(Outcome::Failed {
                 reason: Some("boom".into()),
                 stacktrace: Some("[\"trace\"]".into()),
                 unrecoverable,

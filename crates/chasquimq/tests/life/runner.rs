@@ -9,7 +9,7 @@ use std::{
 
 use chasquimq::{
     system_now_ms,
-    worker::{Completed, Ending, Flush, IdleSocket, Message, Outcome, Worker},
+    worker::{Completed, Ended, IdleSocket, Message, Outcome, Report, Worker},
     ConnectOptions, ConnectionEvent, Keys, StateFields, WorkerOptions,
 };
 use tokio::{
@@ -41,7 +41,7 @@ pub enum End {
     /// With a result, JSON text.
     Completed(Option<String>),
     Failed(&'static str),
-    Other(Ending),
+    Other(Outcome),
 }
 
 impl End {
@@ -86,13 +86,13 @@ impl Runner {
         Self::start_with(connect, keys, options, handler, 1)
     }
 
-    /// The same, where so many flushes may be on their way: the next step is sent before the answer to the last is read.
+    /// The same, where so many reports may be on their way: the next step is sent before the answer to the last is read.
     pub fn start_with<F>(
         connect: ConnectOptions,
         keys: Keys,
         options: WorkerOptions,
         handler: impl Fn(Job) -> F + Send + Sync + 'static,
-        most_flushes: u64,
+        most_reports: u64,
     ) -> Self
     where
         F: Future<Output = End> + Send + 'static,
@@ -115,9 +115,9 @@ impl Runner {
             running: JoinSet::new(),
             handles: HashMap::new(),
             ended: Vec::new(),
-            flushes: 0,
+            reports: 0,
             recorded: 0,
-            most_flushes,
+            most_reports,
         };
         worker.run(system_now_ms());
         Self {
@@ -170,15 +170,15 @@ struct Loop {
     running: JoinSet<End>,
     handles: HashMap<tokio::task::Id, u32>,
     ended: Vec<(u32, End)>,
-    flushes: u64,
+    reports: u64,
     recorded: u64,
-    most_flushes: u64,
+    most_reports: u64,
 }
 
 impl Loop {
     async fn run(mut self, mut messages: mpsc::UnboundedReceiver<Message>, mut closing: oneshot::Receiver<()>) {
         let mut is_closing = false;
-        while !is_closing || !self.running.is_empty() || !self.ended.is_empty() || self.recorded < self.flushes {
+        while !is_closing || !self.running.is_empty() || !self.ended.is_empty() || self.recorded < self.reports {
             tokio::select! {
                 _ = &mut closing, if !is_closing => {
                     is_closing = true;
@@ -199,7 +199,7 @@ impl Loop {
                 }
             }
             self.start();
-            if self.flushes < self.recorded + self.most_flushes && !self.ended.is_empty() {
+            if self.reports < self.recorded + self.most_reports && !self.ended.is_empty() {
                 self.flush();
             }
         }
@@ -268,34 +268,34 @@ impl Loop {
     }
 
     fn flush(&mut self) {
-        self.flushes += 1;
-        let mut flush = Flush {
-            number: self.flushes,
+        self.reports += 1;
+        let mut report = Report {
+            number: self.reports,
             now_ms: system_now_ms(),
-            ..Flush::default()
+            ..Report::default()
         };
         for (handle, end) in self.ended.drain(..) {
-            let ending = match end {
+            let outcome = match end {
                 End::Completed(result) => {
-                    let from = flush.text.len() as u32;
+                    let from = report.text.len() as u32;
                     let result = result.map(|text| {
-                        std::sync::Arc::make_mut(&mut flush.text).push_str(&text);
-                        (from, flush.text.len() as u32)
+                        std::sync::Arc::make_mut(&mut report.text).push_str(&text);
+                        (from, report.text.len() as u32)
                     });
-                    flush.completed.push(Completed { handle, result });
+                    report.completed.push(Completed { handle, result });
                     continue;
                 }
-                End::Failed(reason) => Ending::Failed {
+                End::Failed(reason) => Outcome::Failed {
                     reason: Some((*reason).into()),
                     stacktrace: None,
                     unrecoverable: false,
                     delay_ms: None,
                 },
-                End::Other(ending) => ending,
+                End::Other(outcome) => outcome,
             };
-            flush.others.push(Outcome { handle, ending });
+            report.others.push(Ended { handle, outcome });
         }
-        self.worker.finish(flush);
+        self.worker.finish(report);
     }
 }
 

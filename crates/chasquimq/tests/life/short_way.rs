@@ -12,7 +12,7 @@ use std::{
 use chasquimq::{
     redis::wire::Value,
     system_now_ms,
-    worker::{Batch, Completed, Finished, Flush, IdleSocket, Message, Sink, Worker},
+    worker::{Batch, Completed, IdleSocket, Message, RecordedBy, Report, Sink, Worker},
     ConnectOptions, WorkerOptions,
 };
 use tokio::{sync::mpsc, task::JoinHandle};
@@ -29,7 +29,7 @@ use crate::{
 pub struct Seen {
     /// How often each job ran, by its number.
     runs: HashMap<u64, usize>,
-    /// The flushes that the socket said to be recorded, and those that the worker's loop did.
+    /// The reports that the socket said to be recorded, and those that the worker's loop did.
     pub by_socket: usize,
     pub by_loop: usize,
     /// The last of them.
@@ -49,7 +49,7 @@ impl Seen {
 pub struct Hasty {
     pub worker: Arc<Worker>,
     pub seen: Arc<Mutex<Seen>>,
-    end: Ending,
+    end: Outcome,
     task: JoinHandle<()>,
 }
 
@@ -75,10 +75,10 @@ impl Hasty {
         let worker = Arc::new(Worker::new(connect, world.keys.clone(), options, send.clone()));
         worker.run(system_now_ms());
         let seen = Arc::<Mutex<Seen>>::default();
-        let end = Ending {
+        let end = Outcome {
             worker: worker.clone(),
             seen: seen.clone(),
-            flushes: Arc::default(),
+            reports: Arc::default(),
             socket: Arc::default(),
             along: Arc::default(),
             event_loop: Arc::default(),
@@ -134,7 +134,7 @@ impl Hasty {
     /// Waits until all that ended is told to be recorded, and closes.
     pub async fn close(self) -> Seen {
         until("all ends to be told", || async {
-            self.seen.lock().expect("seen").recorded == *self.end.flushes.lock().expect("flushes")
+            self.seen.lock().expect("seen").recorded == *self.end.reports.lock().expect("reports")
         })
         .await;
         self.worker.close(false).await;
@@ -149,7 +149,7 @@ impl Hasty {
 pub type Carried = (i64, Vec<u8>);
 
 /// What only the thread that runs the jobs does.
-pub struct EventLoop(Ending);
+pub struct EventLoop(Outcome);
 
 impl EventLoop {
     /// Tells of what went along: its reply, where that is known.
@@ -163,10 +163,10 @@ impl EventLoop {
 }
 
 #[derive(Clone)]
-struct Ending {
+struct Outcome {
     worker: Arc<Worker>,
     seen: Arc<Mutex<Seen>>,
-    flushes: Arc<Mutex<u64>>,
+    reports: Arc<Mutex<u64>>,
     socket: Arc<Mutex<Option<IdleSocket>>>,
     along: Arc<OnceLock<mpsc::UnboundedSender<Carried>>>,
     // one thing at a time
@@ -177,7 +177,7 @@ struct Ending {
     send: Sink,
 }
 
-impl Ending {
+impl Outcome {
     fn turn(&self) -> MutexGuard<'_, ()> {
         self.event_loop.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -228,16 +228,16 @@ impl Ending {
             result: Some((0, 6)),
         });
         // as from one thread: in the order of their numbers
-        let mut flushes = self.flushes.lock().expect("flushes");
-        *flushes += 1;
-        let finished = self.worker.finish(Flush {
-            number: *flushes,
+        let mut reports = self.reports.lock().expect("reports");
+        *reports += 1;
+        let finished = self.worker.finish(Report {
+            number: *reports,
             now_ms: system_now_ms(),
             completed: completed.collect(),
             text: Arc::new("\"done\"".to_owned()),
-            ..Flush::default()
+            ..Report::default()
         });
-        if let Finished::Along { number, command, .. } = finished {
+        if let RecordedBy::Along { number, command, .. } = finished {
             // a test that is over sends nothing
             let _ = self.along.get().expect("a carrier").send((number, command));
         }
@@ -250,7 +250,7 @@ fn draw_all(worker: &Worker, batch: &Batch) -> usize {
 }
 
 /// An event loop that has nothing else to do.
-async fn watch(socket: IdleSocket, end: Ending) {
+async fn watch(socket: IdleSocket, end: Outcome) {
     #[expect(
         deprecated,
         reason = "the idle socket, which stays, owns it, and lends its number only"

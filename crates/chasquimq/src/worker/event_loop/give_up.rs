@@ -7,7 +7,7 @@ use redis::Value;
 use super::Loop;
 use crate::{
     error::Result,
-    worker::{flush::Flush, idle_wait::Pending, message::Message, offers::Terms, wait_task::wake_next},
+    worker::{idle_wait::Pending, message::Message, offers::Terms, report::Report, wait_task::wake_next},
 };
 
 /// How much later than other answers the end of this worker's own wait may come.
@@ -54,11 +54,11 @@ impl Loop {
             return;
         }
         self.standing.prefetch.forget();
-        let returning = Flush::returning(handles, self.clock.now_ms());
-        match self.flushes.last_mut().filter(|last| last.is_returning()) {
+        let returning = Report::returning(handles, self.clock.now_ms());
+        match self.reports.last_mut().filter(|last| last.is_returning()) {
             // they follow those in the waiting list
             Some(last) => last.others.extend(returning.others),
-            None => self.flushes.push(returning),
+            None => self.reports.push(returning),
         }
     }
 

@@ -160,7 +160,7 @@ impl Loop {
         self.standing.has_fetched(room, found);
     }
 
-    /// Tells what a step brought, and what is recorded: of a flush, when all of it is.
+    /// Tells what a step brought, and what is recorded: of a report, when all of it is.
     pub(super) fn tell(&mut self, jobs: Option<Batch>, drained: bool, rejected: Vec<Rejected>, mut outcomes: Outcomes) {
         self.recorded.0.extend(rejected);
         self.recorded.1.append(&mut outcomes.failures);

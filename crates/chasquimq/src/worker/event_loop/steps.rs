@@ -35,7 +35,7 @@ impl Loop {
     /// Records what ended, and takes what may start.
     pub(super) async fn step(&mut self) {
         self.look_again = false;
-        if self.clock.is_foreign() && self.flushes.is_empty() {
+        if self.clock.is_foreign() && self.reports.is_empty() {
             (self.sink)(Message {
                 clock: true,
                 ..Message::default()
@@ -50,22 +50,22 @@ impl Loop {
 
     /// Packs what ended.
     fn gather(&mut self) -> Outcomes {
-        for flush in &mut self.flushes {
-            flush.now_ms = self.standing.offset.date(flush.now_ms);
+        for report in &mut self.reports {
+            report.now_ms = self.standing.offset.date(report.now_ms);
         }
         let in_flight = &self.standing.in_flight;
         let held = Held {
             bytes: &|handle| in_flight.bytes_known(handle),
             has_records: in_flight.has_records(),
         };
-        let (flushes, is_part) = portion::cut(&mut self.flushes, &held);
-        if flushes.is_empty() {
+        let (reports, is_part) = portion::cut(&mut self.reports, &held);
+        if reports.is_empty() {
             return Outcomes::none(system_now_ms());
         }
         let defaults = Defaults::of(&self.options);
         Outcomes {
             is_part,
-            ..finish::pack(flushes, system_now_ms(), &mut self.standing.in_flight, &defaults)
+            ..finish::pack(reports, system_now_ms(), &mut self.standing.in_flight, &defaults)
         }
     }
 
@@ -111,7 +111,7 @@ impl Loop {
         }
         let has_other_work = !self.mode.may_take()
             || self.connection.servers() != self.servers
-            || self.flushes.is_empty()
+            || self.reports.is_empty()
             || self.shares_until().is_some()
             || self.clock.is_foreign()
             || self.options.limiter.is_some()

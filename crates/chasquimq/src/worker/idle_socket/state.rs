@@ -11,8 +11,8 @@ use crate::{
         along::StepAlong,
         apart::has_stubs,
         fetch::Answer,
-        flush::Flush,
         offers::Offers,
+        report::Report,
         short_way::{End, SentStep, ShortWay, Told},
         standing::Standing,
         step_request::{Behind, StepRequest, GRACE},
@@ -350,27 +350,27 @@ impl State {
     }
 
     /// Records ends: by the socket, or by the command that is to go along, with the number of its step.
-    pub(super) fn finish(&mut self, flush: Flush) -> std::result::Result<Option<(i64, Vec<u8>)>, Flush> {
+    pub(super) fn finish(&mut self, report: Report) -> std::result::Result<Option<(i64, Vec<u8>)>, Report> {
         let (Some(way), Some(standing), false) = (&self.short_way, &mut self.standing, self.held_back) else {
-            return Err(flush);
+            return Err(report);
         };
         match &self.end {
             Some(End::Taken(behind, answer)) if self.usable => {
-                let Ok(answer) = &**answer else { return Err(flush) };
-                let (step, commands) = way.record(standing, answer, behind.room, flush)?;
+                let Ok(answer) = &**answer else { return Err(report) };
+                let (step, commands) = way.record(standing, answer, behind.room, report)?;
                 self.end = None;
                 self.send(commands, 1, UnderWay::Record(Box::new(step)), Instant::now() + GRACE);
                 Ok(None)
             }
             Some(End::TakenAlong(request, answer)) => {
-                let Ok(answer) = &**answer else { return Err(flush) };
-                let (step, command) = way.record(standing, answer, request.room, flush)?;
+                let Ok(answer) = &**answer else { return Err(report) };
+                let (step, command) = way.record(standing, answer, request.room, report)?;
                 self.end = None;
                 let number = step.request.number;
                 self.along = Some(Along::new(SentAlong::Record(Box::new(step))));
                 Ok(Some((number, command)))
             }
-            _ => Err(flush),
+            _ => Err(report),
         }
     }
 }

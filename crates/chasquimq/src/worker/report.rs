@@ -10,7 +10,7 @@ pub(super) const MAX_RESULT: usize = 4 * 1024;
 
 /// Outcomes reported together.
 #[derive(Debug, Default)]
-pub struct Flush {
+pub struct Report {
     /// Counts up from 1.
     pub number: u64,
     /// The caller's clock, epoch ms.
@@ -20,12 +20,12 @@ pub struct Flush {
     /// Their results, JSON texts, back to back.
     pub text: Arc<String>,
     /// Jobs that ended any other way.
-    pub others: Vec<Outcome>,
+    pub others: Vec<Ended>,
     /// Options that handlers have changed, by handle: those with which their jobs end.
     pub changed: BTreeMap<u32, Arc<JobOptions>>,
 }
 
-impl Flush {
+impl Report {
     /// Jobs of a frame that completed one behind the other stand so afterwards.
     pub(super) fn sort(&mut self) {
         if !self.completed.is_sorted_by_key(|job| job.handle) {
@@ -35,21 +35,21 @@ impl Flush {
 
     /// Whether it has jobs, and all of them go back unstarted.
     pub(super) fn is_returning(&self) -> bool {
-        let is_returned = |outcome: &Outcome| matches!(outcome.ending, Ending::Returned);
+        let is_returned = |outcome: &Ended| matches!(outcome.outcome, Outcome::Returned);
         self.completed.is_empty() && !self.others.is_empty() && self.others.iter().all(is_returned)
     }
 
     /// Whether one of its jobs met a rate limit.
     pub(super) fn is_limited(&self) -> bool {
-        let is_limited = |outcome: &Outcome| matches!(outcome.ending, Ending::RateLimited);
+        let is_limited = |outcome: &Ended| matches!(outcome.outcome, Outcome::RateLimited);
         self.others.iter().any(is_limited)
     }
 
     /// Jobs that are taken back: nobody has started them.
     pub(super) fn returning(handles: impl IntoIterator<Item = u32>, now_ms: u64) -> Self {
-        let returned = |handle| Outcome {
+        let returned = |handle| Ended {
             handle,
-            ending: Ending::Returned,
+            outcome: Outcome::Returned,
         };
         Self {
             now_ms,
@@ -64,7 +64,7 @@ impl Flush {
 pub struct Completed {
     /// Its handle.
     pub handle: u32,
-    /// Where its result lies in the flush's text; `None`: undefined.
+    /// Where its result lies in the report's text; `None`: undefined.
     pub result: Option<(u32, u32)>,
 }
 
@@ -75,7 +75,7 @@ impl Completed {
         self.bytes() > MAX_RESULT
     }
 
-    /// Its result, in its flush's text; empty: undefined.
+    /// Its result, in its report's text; empty: undefined.
     #[inline]
     pub(super) fn result_in<'a>(&self, text: &'a str) -> &'a str {
         self.result
@@ -92,16 +92,16 @@ impl Completed {
 
 /// A job that ended another way.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct Ended {
     /// Its handle.
     pub handle: u32,
     /// How it ended.
-    pub ending: Ending,
+    pub outcome: Outcome,
 }
 
 /// How a job ended, if it did not complete.
 #[derive(Debug)]
-pub enum Ending {
+pub enum Outcome {
     /// It threw.
     Failed {
         /// Message of the error.
