@@ -23,30 +23,18 @@ export declare class NativeEvents {
 
 /** One queue. See `src/connection/commands.ts`. */
 export declare class NativeQueue {
-  /** Deletes all of a queue that is paused. */
-  obliterate(force: boolean, count: number): Promise<void>
-  /** Removes what waits, and what is delayed if that is wanted. */
-  drain(delayed: boolean, now: number): Promise<void>
-  /** Removes jobs of a state; gives their ids. A limit of 0 is none. */
-  clean(state: string, pick: NativePick, limit: number, now: number): Promise<Array<string>>
-  /** Retries finished jobs; gives their number. A limit of 0 is none. */
-  retryJobs(state: string, pick: NativePick, limit: number, count: number, reset: boolean, now: number): Promise<number>
-  /** Failed jobs, the latest first. */
-  findFailed(pick: NativePick, skip: number, take: number, now: number): Promise<Array<NativeJob>>
-  /** Number of failed jobs. */
-  countFailed(pick: NativePick, now: number): Promise<number>
-  /** Makes all delayed jobs wait. */
-  promoteJobs(count: number, now: number): Promise<void>
   /** One job. */
   getJob(id: string): Promise<NativeJob | null>
+  /** Adds rows to jobs' logs. Gives the number of rows behind each, or why there is none. */
+  addLogs(ids: Array<string>, rows: Array<string>, keepLogs: Float64Array): Promise<Array<number | NativeError>>
   /** A job's state, or `unknown`. */
   getState(id: string): Promise<string>
   /** 0 unfinished, 1 completed, 2 failed, -1 unknown; and the return value or the reason. */
   isFinished(id: string): Promise<[number, string]>
   /** Replaces a job's data. */
-  updateData(id: string, data: string): Promise<void>
+  updateData(id: string, data: string): Promise<undefined>
   /** Replaces a job's progress. */
-  updateProgress(id: string, progress: string): Promise<void>
+  updateProgress(id: string, progress: string): Promise<undefined>
   /** 1 removed or not there, 0 held by a worker, or a child is that it waits for. */
   remove(id: string, removeChildren: boolean): Promise<number>
   /** Id of the job that owns a deduplication id. */
@@ -54,17 +42,21 @@ export declare class NativeQueue {
   /** Frees a deduplication id, if that job owns it or none is named: 1, or 0. */
   removeDeduplicationKey(id: string, jobId?: string | undefined | null): Promise<number>
   /** Gives a job another priority. */
-  changePriority(id: string, priority: number, lifo: boolean): Promise<void>
+  changePriority(id: string, priority: number, lifo: boolean): Promise<undefined>
   /** Retries a finished job. */
-  retryJob(id: string, state: string, lifo: boolean, resetAttemptsMade: boolean, resetAttemptsStarted: boolean, now: number): Promise<void>
+  retryJob(id: string, state: string, lifo: boolean, resetAttemptsMade: boolean, resetAttemptsStarted: boolean, now: number): Promise<undefined>
   /** Makes a delayed job wait. */
-  promote(id: string, now: number): Promise<void>
+  promote(id: string, now: number): Promise<undefined>
   /** Changes when a delayed job is due. */
-  changeDelay(id: string, delay: number, now: number): Promise<void>
+  changeDelay(id: string, delay: number, now: number): Promise<undefined>
   /** Moves an active job to delayed. */
-  moveToDelayed(id: string, timestamp: number, token: string, now: number): Promise<void>
+  moveToDelayed(id: string, timestamp: number, token: string, now: number): Promise<undefined>
   /** Moves an active job to the head of the waiting list. */
   moveToWait(id: string, token: string, now: number): Promise<number>
+  /** Rows of a job's log. */
+  getLogs(id: string, start: number, end: number, asc: boolean): Promise<NativeLogs>
+  /** Deletes a job's log, all but its newest rows, or as many of its oldest. */
+  clearLogs(id: string, keepLogs: number): Promise<undefined>
   /** Pages of a job's children. */
   getChildren(id: string, pages: Array<NativeChildPage>): Promise<Array<NativeChildren>>
   /** A job's children of one kind by rank. */
@@ -76,7 +68,7 @@ export declare class NativeQueue {
   /** Parks an active job until its children have ended; false when it waits for none, or not for that one. */
   moveToWaitingChildren(id: string, token: string, child: string, now: number): Promise<boolean>
   /** Removes what a job waits for. */
-  removePendingChildren(id: string, now: number): Promise<void>
+  removePendingChildren(id: string, now: number): Promise<undefined>
   /** Lets a job's parent not wait for it any more; false when it did not. */
   removeDependency(id: string, parentKey: string, now: number): Promise<boolean>
   /** Looks for the library, in a cluster on each master. */
@@ -95,28 +87,24 @@ export declare class NativeQueue {
   getCountsPerPriority(priorities: Array<number>): Promise<Array<number>>
   /** Number of delayed jobs due before then. */
   countDelayedBefore(due: number): Promise<number>
-  /** Adds rows to jobs' logs. Gives the number of rows behind each, or why there is none. */
-  addLogs(ids: Array<string>, rows: Array<string>, keepLogs: Float64Array): Promise<Array<number | NativeError>>
-  /** Rows of a job's log. */
-  getLogs(id: string, start: number, end: number, asc: boolean): Promise<NativeLogs>
-  /** Deletes a job's log, all but its newest rows, or as many of its oldest. */
-  clearLogs(id: string, keepLogs: number): Promise<void>
+  /** Deletes all of a queue that is paused. */
+  obliterate(force: boolean, count: number): Promise<undefined>
+  /** Removes what waits, and what is delayed if that is wanted. */
+  drain(delayed: boolean, now: number): Promise<undefined>
+  /** Removes jobs of a state; gives their ids. A limit of 0 is none. */
+  clean(state: string, pick: NativePick, limit: number, now: number): Promise<Array<string>>
+  /** Retries finished jobs; gives their number. A limit of 0 is none. */
+  retryJobs(state: string, pick: NativePick, limit: number, count: number, reset: boolean, now: number): Promise<number>
+  /** Failed jobs, the latest first. */
+  findFailed(pick: NativePick, skip: number, take: number, now: number): Promise<Array<NativeJob>>
+  /** Number of failed jobs. */
+  countFailed(pick: NativePick, now: number): Promise<number>
+  /** Makes all delayed jobs wait. */
+  promoteJobs(count: number, now: number): Promise<undefined>
   /** Ends a job, or takes one manually, or both. */
   stepManually(step: NativeManualStep): Promise<NativeManualStepped>
   /** Extends locks; gives the ids of jobs whose tokens do not hold them. */
   extendLocks(locks: Array<NativeLock>, duration: number): Promise<Array<string>>
-  /** Finished jobs a minute. */
-  getMetrics(state: string, start: number, end: number): Promise<NativeMetrics>
-  /** Connected workers, or readers of events, as the server describes its clients. */
-  getClients(events: boolean): Promise<Array<Array<[string, string]>>>
-  /** Names of the queues with this one's prefix. */
-  queueNames(): Promise<Array<string>>
-  /** Removes the oldest events; gives their number. */
-  trimEvents(most: number): Promise<number>
-  /** Tells an event of the user's own; its fields, names and values in turn. */
-  publishEvent(now: number, name: string, fields: Array<string>, maxEvents: number): Promise<void>
-  /** The server's answer to `INFO`. */
-  info(): Promise<string>
   /** Looks at what BullMQ has of this queue. */
   surveySource(): Promise<NativeSurvey>
   /** The next ids of one of BullMQ's lists or sets. */
@@ -152,11 +140,11 @@ export declare class NativeQueue {
   /** Number of schedulers. */
   countSchedulers(): Promise<number>
   /** Writes the queue's version and event cap. */
-  setMeta(version: string, maxLenEvents: number): Promise<void>
-  /** Every setting of the queue. */
+  setMeta(version: string, maxLenEvents: number): Promise<undefined>
+  /** Every setting of the queue. JavaScript makes an object of it: of a stored name, `__proto__` say, must not become more than one. */
   getMeta(): Promise<Array<[string, string]>>
   /** Sets or clears the queue's flag. */
-  pause(paused: boolean): Promise<void>
+  pause(paused: boolean): Promise<undefined>
   /** The queue's flag. */
   isPaused(): Promise<boolean>
   /** Sets or lifts the global concurrency; answers how many settings came or went. */
@@ -169,6 +157,18 @@ export declare class NativeQueue {
   hold(ms?: number | undefined | null): Promise<number>
   /** What is left of the window of the rate limit, ms. */
   limitLeft(max?: string | undefined | null): Promise<number>
+  /** Finished jobs a minute. */
+  getMetrics(state: string, start: number, end: number): Promise<NativeMetrics>
+  /** Connected workers, or readers of events, as the server describes its clients. */
+  getClients(events: boolean): Promise<Array<Array<[string, string]>>>
+  /** Names of the queues with this one's prefix. */
+  queueNames(): Promise<Array<string>>
+  /** Removes the oldest events; gives their number. */
+  trimEvents(most: number): Promise<number>
+  /** Tells an event of the user's own; its fields, names and values in turn. */
+  publishEvent(now: number, name: string, fields: Array<string>, maxEvents: number): Promise<undefined>
+  /** The server's answer to `INFO`. */
+  info(): Promise<string>
   /** Makes a queue; nothing is connected yet. `host` is a queue whose connection it goes by, which closes behind it. */
   constructor(options: NativeQueueOptions, onMessage: (message: QueueMessage) => void, onAdded: (request: number, first: number) => void, host?: NativeQueue | undefined | null)
   /** Resolves when connected. */

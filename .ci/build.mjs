@@ -62,6 +62,9 @@ export async function buildAddon(napiArgs = [], { release = true } = {}) {
     const files = ['--output-dir', staged, '--js', 'index.cjs', '--dts', 'index.d.ts'];
     const locked = process.env.CI ? ['--', '--locked'] : [];
     await run('build the addon (napi build)', 'napi', ['build', ...crate, ...files, ...napiArgs, ...locked]);
+    // a doc comment that goes through a macro comes out as a raw string, which napi-derive takes for its text
+    const types = path(staged, 'index.d.ts');
+    writeFileSync(types, readFileSync(types, 'utf8').replaceAll('/** r" ', '/** '));
     for (const name of readdirSync(path(staged))) renameSync(path(staged, name), path(name));
   });
   writeFileSync(stamp, content(profile));

@@ -203,8 +203,3 @@ impl Held {
         self.0.lock().ok().and_then(|mut runtime| runtime.take())
     }
 }
-
-/// Names and values that are to become an object, in this order. JavaScript makes it: of a stored name, `__proto__` say, must not become more than one.
-pub fn to_pairs(fields: Vec<(String, String)>) -> Vec<Vec<String>> {
-    fields.into_iter().map(|(name, value)| vec![name, value]).collect()
-}

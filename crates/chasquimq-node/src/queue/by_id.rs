@@ -1,10 +1,23 @@
-//! One job by its id.
+//! One job by its id, and its log.
 
 use chasquimq::{millis, system_now_ms, RetryOptions};
-use napi::{bindgen_prelude::Object, Env, Result};
+use napi::{
+    bindgen_prelude::{Either, Float64Array, Null, Object},
+    Env, Result,
+};
 use napi_derive::napi;
 
-use super::{look::LookCall, NativeQueue};
+use super::{commands::commands, look::LookCall, NativeQueue};
+use crate::error::NativeError;
+
+/// Rows of a log.
+#[napi(object)]
+pub struct NativeLogs {
+    /// The rows asked for.
+    pub logs: Vec<String>,
+    /// Rows there are.
+    pub count: f64,
+}
 
 #[napi]
 impl NativeQueue {
@@ -24,140 +37,111 @@ impl NativeQueue {
         Ok(promise)
     }
 
-    /// A job's state, or `unknown`.
-    #[napi(ts_return_type = "Promise<string>")]
-    pub fn get_state<'env>(&self, env: &'env Env, id: String) -> Result<Object<'env>> {
-        self.call(env, async move |queue| queue.state(&id).await)
+    /// Adds rows to jobs' logs. Gives the number of rows behind each, or why there is none.
+    #[napi(ts_return_type = "Promise<Array<number | NativeError>>")]
+    pub fn add_logs<'env>(
+        &self,
+        env: &'env Env,
+        ids: Vec<String>,
+        rows: Vec<String>,
+        keep_logs: Float64Array,
+    ) -> Result<Object<'env>> {
+        // the array is JavaScript's, and read on its thread
+        let keep_logs = keep_logs.to_vec();
+        self.call(env, async move |queue| {
+            let rows = ids.iter().zip(&rows).zip(keep_logs);
+            let rows: Vec<_> = rows
+                .map(|((id, row), keep)| (id.as_str(), row.as_str(), keep as i64))
+                .collect();
+            let told = queue.log_rows(&rows).await?.into_iter().map(|count| match count {
+                Ok(count) => Either::A(count as f64),
+                Err(error) => Either::B(NativeError::from(&error)),
+            });
+            Ok(told.collect::<Vec<_>>())
+        })
     }
+}
+
+commands! {
+    /// A job's state, or `unknown`.
+    async fn get_state(queue, id: String) -> String { queue.state(&id).await }
 
     /// 0 unfinished, 1 completed, 2 failed, -1 unknown; and the return value or the reason.
-    #[napi(ts_return_type = "Promise<[number, string]>")]
-    pub fn is_finished<'env>(&self, env: &'env Env, id: String) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            let (state, text) = queue.outcome(&id).await?;
-            let status = match state.as_str() {
-                "completed" => 1,
-                "failed" => 2,
-                "unknown" => -1,
-                _ => 0,
-            };
-            Ok((status, text))
-        })
+    async fn is_finished(queue, id: String) -> (i32, String) {
+        let (state, text) = queue.outcome(&id).await?;
+        let status = match state.as_str() {
+            "completed" => 1,
+            "failed" => 2,
+            "unknown" => -1,
+            _ => 0,
+        };
+        Ok((status, text))
     }
 
     /// Replaces a job's data.
-    #[napi(ts_return_type = "Promise<void>")]
-    pub fn update_data<'env>(&self, env: &'env Env, id: String, data: String) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            queue.update_data(system_now_ms(), &id, &data).await
-        })
+    async fn update_data(queue, id: String, data: String) -> () {
+        queue.update_data(system_now_ms(), &id, &data).await
     }
 
     /// Replaces a job's progress.
-    #[napi(ts_return_type = "Promise<void>")]
-    pub fn update_progress<'env>(&self, env: &'env Env, id: String, progress: String) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            queue.update_progress(system_now_ms(), &id, &progress).await
-        })
+    async fn update_progress(queue, id: String, progress: String) -> () {
+        queue.update_progress(system_now_ms(), &id, &progress).await
     }
 
     /// 1 removed or not there, 0 held by a worker, or a child is that it waits for.
-    #[napi(ts_return_type = "Promise<number>")]
-    pub fn remove<'env>(&self, env: &'env Env, id: String, remove_children: bool) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            Ok(flag(queue.remove(system_now_ms(), &id, remove_children).await?))
-        })
+    async fn remove(queue, id: String, remove_children: bool) -> f64 {
+        Ok(flag(queue.remove(system_now_ms(), &id, remove_children).await?))
     }
 
     /// Id of the job that owns a deduplication id.
-    #[napi(ts_return_type = "Promise<string | null>")]
-    pub fn get_deduplication_job_id<'env>(&self, env: &'env Env, id: String) -> Result<Object<'env>> {
-        self.call(env, async move |queue| queue.deduplication_owner(&id).await)
+    async fn get_deduplication_job_id(queue, id: String) -> Either<String, Null> {
+        Ok(queue.deduplication_owner(&id).await?.map_or(Either::B(Null), Either::A))
     }
 
     /// Frees a deduplication id, if that job owns it or none is named: 1, or 0.
-    #[napi(ts_return_type = "Promise<number>")]
-    pub fn remove_deduplication_key<'env>(
-        &self,
-        env: &'env Env,
-        id: String,
-        job_id: Option<String>,
-    ) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            Ok(flag(queue.free_deduplication(&id, job_id.as_deref()).await?))
-        })
+    async fn remove_deduplication_key(queue, id: String, job_id: Option<String>) -> f64 {
+        Ok(flag(queue.free_deduplication(&id, job_id.as_deref()).await?))
     }
 
     /// Gives a job another priority.
-    #[napi(ts_return_type = "Promise<void>")]
-    pub fn change_priority<'env>(&self, env: &'env Env, id: String, priority: f64, lifo: bool) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            queue.change_priority(&id, priority as i64, lifo).await
-        })
+    async fn change_priority(queue, id: String, priority: f64, lifo: bool) -> () {
+        queue.change_priority(&id, priority as i64, lifo).await
     }
 
     /// Retries a finished job.
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "one argument each of BullMQ's call; the macro's copy has fewer"
-    )]
-    #[napi(ts_return_type = "Promise<void>")]
-    pub fn retry_job<'env>(
-        &self,
-        env: &'env Env,
-        id: String,
-        state: String,
-        lifo: bool,
-        reset_attempts_made: bool,
-        reset_attempts_started: bool,
-        now: f64,
-    ) -> Result<Object<'env>> {
-        let retry = RetryOptions {
-            front: lifo,
-            reset_attempts_made,
-            reset_attempts_started,
-        };
-        self.call(env, async move |queue| {
-            queue.retry(now as u64, &id, &state, retry).await
-        })
+    async fn retry_job(
+        queue, id: String, state: String, lifo: bool, reset_attempts_made: bool, reset_attempts_started: bool, now: f64
+    ) -> () {
+        let retry = RetryOptions { front: lifo, reset_attempts_made, reset_attempts_started };
+        queue.retry(now as u64, &id, &state, retry).await
     }
 
     /// Makes a delayed job wait.
-    #[napi(ts_return_type = "Promise<void>")]
-    pub fn promote<'env>(&self, env: &'env Env, id: String, now: f64) -> Result<Object<'env>> {
-        self.call(env, async move |queue| queue.promote(now as u64, &id).await)
-    }
+    async fn promote(queue, id: String, now: f64) -> () { queue.promote(now as u64, &id).await }
 
     /// Changes when a delayed job is due.
-    #[napi(ts_return_type = "Promise<void>")]
-    pub fn change_delay<'env>(&self, env: &'env Env, id: String, delay: f64, now: f64) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            queue.change_delay(now as u64, &id, millis(delay)).await
-        })
+    async fn change_delay(queue, id: String, delay: f64, now: f64) -> () {
+        queue.change_delay(now as u64, &id, millis(delay)).await
     }
 
     /// Moves an active job to delayed.
-    #[napi(ts_return_type = "Promise<void>")]
-    pub fn move_to_delayed<'env>(
-        &self,
-        env: &'env Env,
-        id: String,
-        timestamp: f64,
-        token: String,
-        now: f64,
-    ) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            queue.move_to_delayed(now as u64, &id, timestamp as u64, &token).await
-        })
+    async fn move_to_delayed(queue, id: String, timestamp: f64, token: String, now: f64) -> () {
+        queue.move_to_delayed(now as u64, &id, timestamp as u64, &token).await
     }
 
     /// Moves an active job to the head of the waiting list.
-    #[napi(ts_return_type = "Promise<number>")]
-    pub fn move_to_wait<'env>(&self, env: &'env Env, id: String, token: String, now: f64) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            Ok(queue.move_to_wait(now as u64, &id, &token).await? as f64)
-        })
+    async fn move_to_wait(queue, id: String, token: String, now: f64) -> f64 {
+        Ok(queue.move_to_wait(now as u64, &id, &token).await? as f64)
     }
+
+    /// Rows of a job's log.
+    async fn get_logs(queue, id: String, start: f64, end: f64, asc: bool) -> NativeLogs {
+        let (logs, count) = queue.logs(&id, start as i64, end as i64, asc).await?;
+        Ok(NativeLogs { logs, count: count as f64 })
+    }
+
+    /// Deletes a job's log, all but its newest rows, or as many of its oldest.
+    async fn clear_logs(queue, id: String, keep_logs: f64) -> () { queue.clear_logs(&id, keep_logs).await }
 }
 
 /// 1 or 0, as BullMQ's scripts answer.

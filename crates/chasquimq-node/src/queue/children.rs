@@ -5,6 +5,7 @@ use napi::{bindgen_prelude::Object, Env, Result};
 use napi_derive::napi;
 
 use super::{
+    commands::commands,
     job::{to_jobs, NativeJob},
     NativeQueue,
 };
@@ -79,23 +80,13 @@ impl NativeQueue {
             Ok(NativeChildRange::from(range.await?))
         })
     }
+}
 
+commands! {
     /// A job of any queue, with its children and theirs.
-    #[napi(ts_return_type = "Promise<Array<NativeTreeNode>>")]
-    pub fn get_tree<'env>(
-        &self,
-        env: &'env Env,
-        prefix: String,
-        name: String,
-        id: String,
-        depth: f64,
-        most: f64,
-    ) -> Result<Object<'env>> {
-        let keys = Keys::new(&prefix, &name);
-        self.call(env, async move |queue| {
-            let nodes = queue.tree(keys, &id, depth as u32, most as u32).await?;
-            Ok(nodes.into_iter().map(NativeTreeNode::from).collect::<Vec<_>>())
-        })
+    async fn get_tree(queue, prefix: String, name: String, id: String, depth: f64, most: f64) -> Vec<NativeTreeNode> {
+        let nodes = queue.tree(Keys::new(&prefix, &name), &id, depth as u32, most as u32).await?;
+        Ok(nodes.into_iter().map(NativeTreeNode::from).collect())
     }
 }
 

@@ -7,7 +7,7 @@ use napi::{
 };
 use napi_derive::napi;
 
-use super::{messages::NativeAddedException, NativeQueue};
+use super::{commands::commands, messages::NativeAddedException, NativeQueue};
 use crate::{
     error::NativeError,
     text::{LongText, Pieces},
@@ -69,42 +69,22 @@ impl NativeQueue {
             Ok(NativeAddedFlows::from(queue.add_flows(&packed?).await?))
         })
     }
+}
 
+commands! {
     /// Parks an active job until its children have ended; false when it waits for none, or not for that one.
-    #[napi(ts_return_type = "Promise<boolean>")]
-    pub fn move_to_waiting_children<'env>(
-        &self,
-        env: &'env Env,
-        id: String,
-        token: String,
-        child: String,
-        now: f64,
-    ) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            queue.move_to_waiting_children(now as u64, &id, &token, &child).await
-        })
+    async fn move_to_waiting_children(queue, id: String, token: String, child: String, now: f64) -> bool {
+        queue.move_to_waiting_children(now as u64, &id, &token, &child).await
     }
 
     /// Removes what a job waits for.
-    #[napi(ts_return_type = "Promise<void>")]
-    pub fn remove_pending_children<'env>(&self, env: &'env Env, id: String, now: f64) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            queue.remove_pending_children(now as u64, &id).await
-        })
+    async fn remove_pending_children(queue, id: String, now: f64) -> () {
+        queue.remove_pending_children(now as u64, &id).await
     }
 
     /// Lets a job's parent not wait for it any more; false when it did not.
-    #[napi(ts_return_type = "Promise<boolean>")]
-    pub fn remove_dependency<'env>(
-        &self,
-        env: &'env Env,
-        id: String,
-        parent_key: String,
-        now: f64,
-    ) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            queue.remove_dependency(now as u64, &id, &parent_key).await
-        })
+    async fn remove_dependency(queue, id: String, parent_key: String, now: f64) -> bool {
+        queue.remove_dependency(now as u64, &id, &parent_key).await
     }
 }
 

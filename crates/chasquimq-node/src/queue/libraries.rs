@@ -4,10 +4,9 @@ use chasquimq::{
     redis::library::{LIBRARY, LIBRARY_NAME},
     FoundLibrary, ServerLibrary,
 };
-use napi::{bindgen_prelude::Object, Env, Result};
 use napi_derive::napi;
 
-use super::NativeQueue;
+use super::{commands::commands, NativeQueue};
 
 /// The library of this release.
 #[napi(object)]
@@ -51,25 +50,17 @@ pub fn library() -> NativeLibrary {
     }
 }
 
-#[napi]
-impl NativeQueue {
+commands! {
     /// Looks for the library, in a cluster on each master.
-    #[napi(ts_return_type = "Promise<Array<NativeServerLibrary>>")]
-    pub fn libraries<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
-        self.call(env, async move |queue| Ok(told(queue.libraries().await?)))
-    }
+    async fn libraries(queue) -> Vec<NativeServerLibrary> { Ok(told(queue.libraries().await?)) }
 
     /// Loads the library where it is missing; over another one of its name only if it `replaces` that.
-    #[napi(ts_return_type = "Promise<Array<NativeServerLibrary>>")]
-    pub fn load_library<'env>(&self, env: &'env Env, replaces: bool) -> Result<Object<'env>> {
-        self.call(env, async move |queue| Ok(told(queue.load_library(replaces).await?)))
+    async fn load_library(queue, replaces: bool) -> Vec<NativeServerLibrary> {
+        Ok(told(queue.load_library(replaces).await?))
     }
 
     /// Users who may load functions; none where this one may not ask.
-    #[napi(ts_return_type = "Promise<Array<string>>")]
-    pub fn function_loaders<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
-        self.call(env, async move |queue| queue.function_loaders().await)
-    }
+    async fn function_loaders(queue) -> Vec<String> { queue.function_loaders().await }
 }
 
 fn told(libraries: Vec<ServerLibrary>) -> Vec<NativeServerLibrary> {

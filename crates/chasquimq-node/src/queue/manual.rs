@@ -6,10 +6,9 @@ use chasquimq::{
     worker::{Failure, FailureState, ManualEnd, ManualStep, ManualStepped, Outcome},
     Error, JobOptions, Keep, RateLimit,
 };
-use napi::{bindgen_prelude::Object, Env, Result};
 use napi_derive::napi;
 
-use super::{job::NativeJob, NativeQueue};
+use super::{commands::commands, job::NativeJob, NativeQueue};
 use crate::worker::options::{to_duration, NativeRateLimit};
 
 /// A manual step.
@@ -120,23 +119,16 @@ pub fn may_try_again(
     tries.leave_another(attempts.ceil() as u32)
 }
 
-#[napi]
-impl NativeQueue {
+commands! {
     /// Ends a job, or takes one manually, or both.
-    #[napi(ts_return_type = "Promise<NativeManualStepped>")]
-    pub fn step_manually<'env>(&self, env: &'env Env, step: NativeManualStep) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            Ok(to_stepped(queue.step_manually(to_step(step)?).await?))
-        })
+    async fn step_manually(queue, step: NativeManualStep) -> NativeManualStepped {
+        Ok(to_stepped(queue.step_manually(to_step(step)?).await?))
     }
 
     /// Extends locks; gives the ids of jobs whose tokens do not hold them.
-    #[napi(ts_return_type = "Promise<Array<string>>")]
-    pub fn extend_locks<'env>(&self, env: &'env Env, locks: Vec<NativeLock>, duration: f64) -> Result<Object<'env>> {
-        let locks: Vec<(String, String)> = locks.into_iter().map(|lock| (lock.id, lock.token)).collect();
-        self.call(env, async move |queue| {
-            queue.extend_locks(&locks, millis(duration)).await
-        })
+    async fn extend_locks(queue, locks: Vec<NativeLock>, duration: f64) -> Vec<String> {
+        let locks: Vec<_> = locks.into_iter().map(|lock| (lock.id, lock.token)).collect();
+        queue.extend_locks(&locks, millis(duration)).await
     }
 }
 
@@ -164,7 +156,7 @@ fn to_end(ended: NativeManualEnd) -> std::result::Result<ManualEnd, Error> {
         keep: ended.keep.map_or(Keep::ALL, |text| Keep::from_text(&text)),
         outcome: ended
             .failed
-            .map_or(Ok(ended.result), |failed| Err(to_outcome_of_try(failed))),
+            .map_or(Ok(ended.result), |failed| Err(to_outcome(failed))),
     })
 }
 
@@ -178,7 +170,7 @@ fn to_stepped(stepped: ManualStepped) -> NativeManualStepped {
     }
 }
 
-fn to_outcome_of_try(failed: NativeFailedTry) -> Outcome {
+fn to_outcome(failed: NativeFailedTry) -> Outcome {
     Outcome::Failed {
         reason: failed.reason.map(Into::into),
         stacktrace: Some(failed.stacktrace.into()),

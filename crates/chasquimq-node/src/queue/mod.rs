@@ -1,22 +1,20 @@
 //! `NativeQueue`: a queue's adds and its commands.
 
 pub mod adds;
-mod bulk;
 mod by_id;
 mod children;
+mod commands;
 mod flows;
 pub mod job;
 mod libraries;
 mod lists;
-mod logs;
 pub mod look;
 mod manual;
 pub mod messages;
-mod metrics;
 mod migrate;
 pub mod order;
 mod schedulers;
-mod settings;
+mod whole;
 
 use std::{future::Future, sync::Arc};
 

@@ -1,10 +1,9 @@
 //! Commands about job schedulers.
 
 use chasquimq::{millis, Following, Scheduler, Upsert};
-use napi::{bindgen_prelude::Object, Env, Result};
 use napi_derive::napi;
 
-use super::NativeQueue;
+use super::{commands::commands, NativeQueue};
 
 /// A scheduler, as it is to be. JSON texts where BullMQ has values.
 #[napi(object)]
@@ -112,52 +111,31 @@ fn to_schedulers(found: impl IntoIterator<Item = Scheduler>) -> Vec<NativeSchedu
     found.into_iter().map(NativeScheduler::from).collect()
 }
 
-#[napi]
-impl NativeQueue {
+commands! {
     /// Makes or changes a scheduler; gives the time of its next iteration, and how far off it is in ms.
-    #[napi(ts_return_type = "Promise<Array<number>>")]
-    pub fn upsert_scheduler<'env>(&self, env: &'env Env, upsert: NativeUpsert, now: f64) -> Result<Object<'env>> {
-        let upsert = Upsert::from(upsert);
-        self.call(env, async move |queue| {
-            let (slot, delay) = queue.upsert_scheduler(now as u64, &upsert).await?;
-            Ok(vec![slot as f64, delay as f64])
-        })
+    async fn upsert_scheduler(queue, upsert: NativeUpsert, now: f64) -> Vec<f64> {
+        let (slot, delay) = queue.upsert_scheduler(now as u64, &upsert.into()).await?;
+        Ok(vec![slot as f64, delay as f64])
     }
 
     /// Makes what follows iterations that were taken; gives the time of each, 0 for nothing.
-    #[napi(ts_return_type = "Promise<Array<number>>")]
-    pub fn next_iterations<'env>(&self, env: &'env Env, taken: Vec<NativeFollowing>, now: f64) -> Result<Object<'env>> {
+    async fn next_iterations(queue, taken: Vec<NativeFollowing>, now: f64) -> Vec<f64> {
         let taken: Vec<Following> = taken.into_iter().map(Following::from).collect();
-        self.call(env, async move |queue| {
-            let slots = queue.next_iterations(now as u64, &taken).await?;
-            Ok(slots.into_iter().map(|slot| slot as f64).collect::<Vec<_>>())
-        })
+        let slots = queue.next_iterations(now as u64, &taken).await?;
+        Ok(slots.into_iter().map(|slot| slot as f64).collect())
     }
 
     /// Removes a scheduler; false when there is none.
-    #[napi(ts_return_type = "Promise<boolean>")]
-    pub fn remove_scheduler<'env>(&self, env: &'env Env, id: String, now: f64) -> Result<Object<'env>> {
-        self.call(env, async move |queue| queue.remove_scheduler(now as u64, &id).await)
-    }
+    async fn remove_scheduler(queue, id: String, now: f64) -> bool { queue.remove_scheduler(now as u64, &id).await }
 
     /// One scheduler, or none.
-    #[napi(ts_return_type = "Promise<Array<NativeScheduler>>")]
-    pub fn get_scheduler<'env>(&self, env: &'env Env, id: String) -> Result<Object<'env>> {
-        self.call(env, async move |queue| Ok(to_schedulers(queue.scheduler(&id).await?)))
-    }
+    async fn get_scheduler(queue, id: String) -> Vec<NativeScheduler> { Ok(to_schedulers(queue.scheduler(&id).await?)) }
 
     /// Schedulers by the time of their latest iteration.
-    #[napi(ts_return_type = "Promise<Array<NativeScheduler>>")]
-    pub fn get_schedulers<'env>(&self, env: &'env Env, start: f64, end: f64, asc: bool) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            let found = queue.schedulers(start as i64, end as i64, asc).await?;
-            Ok(to_schedulers(found))
-        })
+    async fn get_schedulers(queue, start: f64, end: f64, asc: bool) -> Vec<NativeScheduler> {
+        Ok(to_schedulers(queue.schedulers(start as i64, end as i64, asc).await?))
     }
 
     /// Number of schedulers.
-    #[napi(ts_return_type = "Promise<number>")]
-    pub fn count_schedulers<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
-        self.call(env, async move |queue| Ok(queue.count_schedulers().await? as f64))
-    }
+    async fn count_schedulers(queue) -> f64 { Ok(queue.count_schedulers().await? as f64) }
 }
