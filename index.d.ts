@@ -120,7 +120,7 @@ export declare class NativeQueue {
   /** Moves the next jobs of one of BullMQ's lists or sets. */
   adoptJobs(place: string, skip: number, sources: Array<string>, tries: boolean, now: number): Promise<NativeMoved>
   /** Takes over deduplication ids without jobs among some keys; answers where to go on, or null where the user may not `SCAN`. */
-  adoptDedup(cursor: string): Promise<string | null>
+  adoptDedup(cursor: string): Promise<string | undefined | null>
   /** Gives BullMQ the settings of the queue. */
   returnQueue(gap: number): Promise<NativeAdoptedQueue>
   /** Moves the next jobs of a state to BullMQ. */
@@ -210,7 +210,7 @@ export declare class NativeWorker {
   /** Whether nothing is to start for now, for other reasons than slots. */
   hold(held: boolean): void
   /** Reports how jobs ended. */
-  finish(flush: number, now: number, handles: Uint32Array, lengths: Int32Array, text: string | Array<string>, others?: NativeOthers | undefined | null): void
+  finish(report: number, now: number, handles: Uint32Array, lengths: Int32Array, text: string | Array<string>, others?: NativeOthers | undefined | null): void
   /** The facade's clock. */
   tick(now: number, fake: boolean): void
   /** Scans for jobs of lost workers, though nothing is fetched. */
@@ -952,7 +952,7 @@ export interface QueueMessage {
 export interface WorkerMessage {
   /** Jobs to run. */
   jobs?: NativeBatch
-  /** Every flush up to this one is recorded. */
+  /** Every report up to this one is recorded. */
   flushed?: number
   /** Outcomes that were refused. */
   rejected?: Array<NativeRejected>

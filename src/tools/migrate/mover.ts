@@ -37,11 +37,11 @@ export class Mover extends Move {
   /** Deduplication ids that are owned longer than their job was there. */
   private async takeDeduplication(): Promise<void> {
     for (const [i, account] of this.accounts.entries()) {
-      let cursor: string | null = '0';
+      let cursor: string | undefined = '0';
       do {
-        cursor = await this.native(i).adoptDedup(cursor);
-      } while (cursor !== '0' && cursor !== null && !this.isStopped);
-      account.mayScan = cursor !== null;
+        cursor = (await this.native(i).adoptDedup(cursor)) ?? undefined;
+      } while (cursor !== '0' && cursor !== undefined && !this.isStopped);
+      account.mayScan = cursor !== undefined;
     }
   }
 

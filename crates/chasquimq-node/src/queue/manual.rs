@@ -154,9 +154,7 @@ fn to_end(ended: NativeManualEnd) -> std::result::Result<ManualEnd, Error> {
         max_started_attempts: ended.max_started_attempts,
         metrics_minutes: ended.metrics_minutes.unwrap_or(0),
         keep: ended.keep.map_or(Keep::ALL, |text| Keep::from_text(&text)),
-        outcome: ended
-            .failed
-            .map_or(Ok(ended.result), |failed| Err(to_outcome(failed))),
+        outcome: ended.failed.map_or(Ok(ended.result), |failed| Err(to_outcome(failed))),
     })
 }
 

@@ -1,10 +1,13 @@
 //! Moving BullMQ's queue of the same name into this one.
 
 use chasquimq_migrate::{Migration, Moved, Settings, Settled, SourceJob, Survey};
-use napi::{bindgen_prelude::Object, Env, Result};
 use napi_derive::napi;
 
-use super::{job::to_jobs, NativeQueue};
+use super::{
+    commands::commands,
+    job::{to_jobs, NativeJob},
+    NativeQueue,
+};
 
 /// What BullMQ has of a queue.
 #[napi(object)]
@@ -129,123 +132,52 @@ fn in_turn(pairs: Vec<(String, String)>) -> Vec<String> {
     pairs.into_iter().flat_map(|(one, other)| [one, other]).collect()
 }
 
-#[napi]
-impl NativeQueue {
+commands! {
     /// Looks at what BullMQ has of this queue.
-    #[napi(ts_return_type = "Promise<NativeSurvey>")]
-    pub fn survey_source<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            Ok(NativeSurvey::from(Migration::of(&queue).survey_source().await?))
-        })
-    }
+    async fn survey_source(queue) -> NativeSurvey { Ok(Migration::of(&queue).survey_source().await?.into()) }
 
     /// The next ids of one of BullMQ's lists or sets.
-    #[napi(ts_return_type = "Promise<Array<string>>")]
-    pub fn source_ids<'env>(&self, env: &'env Env, place: String, skip: f64) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            Migration::of(&queue).source_ids(&place, skip as u64).await
-        })
+    async fn source_ids(queue, place: String, skip: f64) -> Vec<String> {
+        Migration::of(&queue).source_ids(&place, skip as u64).await
     }
 
     /// Jobs of BullMQ's by their ids, as far as they are there.
-    #[napi(ts_return_type = "Promise<Array<NativeSourceJob>>")]
-    pub fn source_jobs<'env>(&self, env: &'env Env, ids: Vec<String>, place: String) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            let jobs = Migration::of(&queue).source_jobs(&ids, &place).await?;
-            Ok(jobs.into_iter().map(NativeSourceJob::from).collect::<Vec<_>>())
-        })
+    async fn source_jobs(queue, ids: Vec<String>, place: String) -> Vec<NativeSourceJob> {
+        let jobs = Migration::of(&queue).source_jobs(&ids, &place).await?;
+        Ok(jobs.into_iter().map(NativeSourceJob::from).collect())
     }
 
     /// Our jobs by their ids, as far as they are there.
-    #[napi(ts_return_type = "Promise<Array<NativeJob>>")]
-    pub fn jobs_by_id<'env>(&self, env: &'env Env, ids: Vec<String>) -> Result<Object<'env>> {
-        self.call(env, async move |queue| Ok(to_jobs(queue.jobs_by_id(&ids).await?)))
-    }
+    async fn jobs_by_id(queue, ids: Vec<String>) -> Vec<NativeJob> { Ok(to_jobs(queue.jobs_by_id(&ids).await?)) }
 
     /// Names of BullMQ's queues with this one's prefix.
-    #[napi(ts_return_type = "Promise<Array<string>>")]
-    pub fn source_names<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
-        self.call(env, async move |queue| Migration::of(&queue).source_names().await)
-    }
+    async fn source_names(queue) -> Vec<String> { Migration::of(&queue).source_names().await }
 
     /// Takes over what BullMQ knows of the queue as a whole.
-    #[napi(ts_return_type = "Promise<NativeAdoptedQueue>")]
-    pub fn adopt_queue<'env>(&self, env: &'env Env, gap: f64) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            Ok(NativeAdoptedQueue::from(
-                Migration::of(&queue).adopt_queue(gap as u64).await?,
-            ))
-        })
+    async fn adopt_queue(queue, gap: f64) -> NativeAdoptedQueue {
+        Ok(Migration::of(&queue).adopt_queue(gap as u64).await?.into())
     }
 
     /// Moves the next jobs of one of BullMQ's lists or sets.
-    #[napi(ts_return_type = "Promise<NativeMoved>")]
-    pub fn adopt_jobs<'env>(
-        &self,
-        env: &'env Env,
-        place: String,
-        skip: f64,
-        sources: Vec<String>,
-        tries: bool,
-        now: f64,
-    ) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            let moved = Migration::of(&queue)
-                .adopt_jobs(now as u64, &place, skip as u64, &sources, tries)
-                .await?;
-            Ok(NativeMoved::from(moved))
-        })
+    async fn adopt_jobs(queue, place: String, skip: f64, sources: Vec<String>, tries: bool, now: f64) -> NativeMoved {
+        Ok(Migration::of(&queue).adopt_jobs(now as u64, &place, skip as u64, &sources, tries).await?.into())
     }
 
     /// Takes over deduplication ids without jobs among some keys; answers where to go on, or null where the user may not `SCAN`.
-    #[napi(ts_return_type = "Promise<string | null>")]
-    pub fn adopt_dedup<'env>(&self, env: &'env Env, cursor: String) -> Result<Object<'env>> {
-        self.call(env, async move |queue| Migration::of(&queue).adopt_dedup(&cursor).await)
-    }
+    async fn adopt_dedup(queue, cursor: String) -> Option<String> { Migration::of(&queue).adopt_dedup(&cursor).await }
 
     /// Gives BullMQ the settings of the queue.
-    #[napi(ts_return_type = "Promise<NativeAdoptedQueue>")]
-    pub fn return_queue<'env>(&self, env: &'env Env, gap: f64) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            Ok(NativeAdoptedQueue::from(
-                Migration::of(&queue).return_queue(gap as u64).await?,
-            ))
-        })
+    async fn return_queue(queue, gap: f64) -> NativeAdoptedQueue {
+        Ok(Migration::of(&queue).return_queue(gap as u64).await?.into())
     }
 
     /// Moves the next jobs of a state to BullMQ.
-    #[napi(ts_return_type = "Promise<NativeMoved>")]
-    pub fn return_jobs<'env>(
-        &self,
-        env: &'env Env,
-        state: String,
-        skip: f64,
-        sources: Vec<String>,
-        now: f64,
-    ) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            let moved = Migration::of(&queue)
-                .return_jobs(now as u64, &state, skip as u64, &sources)
-                .await?;
-            Ok(NativeMoved::from(moved))
-        })
+    async fn return_jobs(queue, state: String, skip: f64, sources: Vec<String>, now: f64) -> NativeMoved {
+        Ok(Migration::of(&queue).return_jobs(now as u64, &state, skip as u64, &sources).await?.into())
     }
 
     /// Tells parents that were moved what became of children that were not.
-    #[napi(ts_return_type = "Promise<NativeSettled>")]
-    pub fn settle_adopted<'env>(
-        &self,
-        env: &'env Env,
-        cursor: String,
-        sources: Vec<String>,
-        now: f64,
-    ) -> Result<Object<'env>> {
-        self.call(env, async move |queue| {
-            Ok(NativeSettled::from(
-                Migration::of(&queue)
-                    .settle_adopted(now as u64, &cursor, &sources)
-                    .await?,
-            ))
-        })
+    async fn settle_adopted(queue, cursor: String, sources: Vec<String>, now: f64) -> NativeSettled {
+        Ok(Migration::of(&queue).settle_adopted(now as u64, &cursor, &sources).await?.into())
     }
 }

@@ -18,13 +18,13 @@ use std::{
 
 use tokio::sync::mpsc;
 
-use self::mode::Mode;
 use super::{
     client_clock::{ClientClock, Reading},
     due::Ring,
     idle_socket::IdleSocket,
     idle_wait::{Pending, Waiter},
     message::{Command, Message, Sink},
+    mode::Mode,
     offers::{Late, Offers},
     options::WorkerOptions,
     outcomes::{Failure, Rejected},

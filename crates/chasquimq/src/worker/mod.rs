@@ -24,6 +24,7 @@ mod idle_wait;
 mod in_flight;
 mod manual;
 mod message;
+mod mode;
 mod offers;
 mod options;
 mod outcomes;
