@@ -27,13 +27,14 @@ use super::{
     mode::Mode,
     offers::{Late, Offers},
     options::WorkerOptions,
-    outcomes::{Failure, Rejected},
     prefetch::SHARE,
     report::Report,
+    rounds::Rounds,
     runner::Among,
     standing::Standing,
+    unrecorded::Unrecorded,
 };
-use crate::{error::Error, keys::Keys, lost::Scan, redis::connection::Connection};
+use crate::{error::Error, keys::Keys, redis::connection::Connection};
 
 pub(super) struct Loop {
     connection: Connection,
@@ -47,25 +48,13 @@ pub(super) struct Loop {
     among: Among,
     // a socket's while a step lies behind its wait
     standing: Standing,
-    reports: Vec<Report>,
-    /// When the first of them came.
-    ended_since: Option<Instant>,
-    // when the last of them ended: the loop may have been busy with a step since
-    ended_at: Instant,
-    // what is to be told of a report of which a part is recorded
-    recorded: (Vec<Rejected>, Vec<Failure>),
+    unrecorded: Unrecorded,
     // the server takes no step, which a close must not wait for
     refused: Arc<AtomicBool>,
     clock: ClientClock,
     mode: Mode,
     look_again: bool,
-    next_renewal: Option<Instant>,
-    // when to look whether the jobs are this worker's still, and the last claim of those that were there at the last look
-    next_check: Option<Instant>,
-    checked_claim: u64,
-    next_scan: Option<Instant>,
-    // the look for jobs that nobody runs, a step of it a turn
-    scan: Option<Scan>,
+    rounds: Rounds,
     // how often another server has taken the place of the last, as far as it was told what is held
     servers: u64,
     // the server has jobs for this worker's, perhaps, that it does not hold
@@ -105,19 +94,12 @@ impl Loop {
             offers,
             among,
             standing: Standing::default(),
-            reports: Vec::new(),
-            ended_since: None,
-            ended_at: Instant::now(),
-            recorded: Default::default(),
+            unrecorded: Unrecorded::default(),
             refused: Arc::default(),
             clock: ClientClock::default(),
             mode: Mode::Paused,
             look_again: false,
-            next_renewal: None,
-            next_check: None,
-            checked_claim: 0,
-            next_scan: None,
-            scan: None,
+            rounds: Rounds::default(),
             servers,
             has_lost_track: false,
             room_changed: false,
@@ -144,7 +126,7 @@ impl Loop {
     /// Waits for something to do and does it. False at the end.
     async fn run_once(&mut self) -> bool {
         // what was heard on the way of the last step is not waited for
-        let is_due = self.has_step_to_take() || self.scan.is_some();
+        let is_due = self.has_step_to_take() || self.rounds.scan.is_some();
         let timer = if is_due { None } else { self.next_timer() };
         tokio::select! {
             biased;
@@ -181,22 +163,22 @@ impl Loop {
             }
         }
         self.hand_on_due();
-        if self.reports.is_empty() {
+        if self.unrecorded.is_empty() {
             for done in self.pausing.drain(..) {
                 let _ = done.send(());
             }
         }
-        if !self.closing.is_empty() && self.reports.is_empty() {
+        if !self.closing.is_empty() && self.unrecorded.is_empty() {
             // whoever closes gracefully has let its running jobs end: what is still held never started
             self.return_jobs(self.standing.in_flight.handles());
-            while !self.reports.is_empty() {
+            while !self.unrecorded.is_empty() {
                 self.step().await;
             }
             self.release().await;
             return false;
         }
-        if self.next_check.is_none() && self.standing.in_flight.jobs() > 0 {
-            self.next_check = self.options.lock_renew_time.map(|time| Instant::now() + time / 2);
+        if self.rounds.check.is_none() && self.standing.in_flight.jobs() > 0 {
+            self.rounds.check = self.options.lock_renew_time.map(|time| Instant::now() + time / 2);
         }
         self.wait_if_idle().await;
         true
@@ -204,14 +186,19 @@ impl Loop {
 
     fn has_step_to_take(&self) -> bool {
         let steps = matches!(self.waiter.pending, Pending::Step(_));
-        let has_ends = !self.reports.is_empty() && self.shares_until().is_none_or(|until| until <= Instant::now());
+        let has_ends = !self.unrecorded.is_empty() && self.shares_until().is_none_or(|until| until <= Instant::now());
         has_ends || (self.mode.may_take() && self.look_again && !steps)
     }
 
     /// Until when what has ended may wait for more to share a step with: while no slot is idle, as jobs of the surplus run there, and nobody
     /// waits for the step.
     fn shares_until(&self) -> Option<Instant> {
-        let ended: usize = self.reports.iter().map(|report| report.completed.len()).sum();
+        let ended: usize = self
+            .unrecorded
+            .reports
+            .iter()
+            .map(|report| report.completed.len())
+            .sum();
         let is_plain = |report: &Report| report.others.is_empty() && !report.completed.is_empty();
         let is_waited_for = !self.mode.is_running()
             || self.look_again
@@ -221,10 +208,14 @@ impl Loop {
             || !self.closing.is_empty()
             || !self.pausing.is_empty();
         let is_busy = self.standing.in_flight.jobs() as usize >= ended + self.options.concurrency as usize;
-        if is_waited_for || !is_busy || !self.reports.iter().all(is_plain) || !self.standing.prefetch.shares(ended) {
+        if is_waited_for
+            || !is_busy
+            || !self.unrecorded.reports.iter().all(is_plain)
+            || !self.standing.prefetch.shares(ended)
+        {
             return None;
         }
-        Some(self.ended_since? + SHARE)
+        Some(self.unrecorded.since? + SHARE)
     }
 
     fn hear(&mut self, command: Command) {
@@ -237,7 +228,7 @@ impl Loop {
             }
             Command::Pause { done } => {
                 self.stop_taking();
-                self.next_scan = None;
+                self.rounds.next_scan = None;
                 self.pausing.extend(done);
                 // now: what is handed over once it fetches again is to be started
                 self.take_back(true);
@@ -257,7 +248,7 @@ impl Loop {
             Command::Tick(reading) => {
                 self.clock.says(reading);
                 // the clock may have jumped to where something is due
-                self.reports.push(Report {
+                self.unrecorded.reports.push(Report {
                     now_ms: self.clock.now_ms(),
                     ..Report::default()
                 });
@@ -266,8 +257,8 @@ impl Loop {
             Command::TakeBack => self.take_back(true),
             Command::Socket(socket) => self.next_socket = Some(socket),
             Command::Scan => {
-                if self.options.stalled_interval.is_some() && self.next_scan.is_none() {
-                    self.next_scan = Some(Instant::now());
+                if self.options.stalled_interval.is_some() && self.rounds.next_scan.is_none() {
+                    self.rounds.next_scan = Some(Instant::now());
                 }
             }
             Command::Close { done } => {
@@ -280,12 +271,8 @@ impl Loop {
     fn hear_ends(&mut self, report: Report, reading: Reading) {
         self.clock.says(reading);
         self.hear_life();
-        self.ended_at = reading.at;
-        if self.reports.is_empty() {
-            self.ended_since = Some(Instant::now());
-        }
         let is_limited = report.is_limited();
-        self.reports.push(report);
+        self.unrecorded.add(report, reading.at);
         // nothing more starts until the limit is over
         if is_limited {
             self.take_back(true);
@@ -304,13 +291,21 @@ impl Loop {
         };
         let due = due.filter(|_| self.mode.is_running());
         let holds_jobs = self.standing.in_flight.jobs() > 0 || is_lent;
-        let renewal = self.next_renewal.filter(|_| holds_jobs);
+        let renewal = self.rounds.renewal.filter(|_| holds_jobs);
         let rested = self.mode.rests_until();
-        let shared = (!self.reports.is_empty()).then(|| self.shares_until()).flatten();
-        [late, due, renewal, rested, shared, self.next_check, self.next_scan]
-            .into_iter()
-            .flatten()
-            .min()
+        let shared = (!self.unrecorded.is_empty()).then(|| self.shares_until()).flatten();
+        [
+            late,
+            due,
+            renewal,
+            rested,
+            shared,
+            self.rounds.check,
+            self.rounds.next_scan,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// A timer rang: find out which.
@@ -332,13 +327,13 @@ impl Loop {
             Some(Late::IfAnyIdle) => self.give_up_if_any_idle().await,
             None => {}
         }
-        if self.next_renewal.is_some_and(|at| at <= now) {
+        if self.rounds.renewal.is_some_and(|at| at <= now) {
             self.renew_lease().await;
         }
-        if self.next_check.is_some_and(|at| at <= now) {
+        if self.rounds.check.is_some_and(|at| at <= now) {
             self.check_locks().await;
         }
-        if self.next_scan.is_some_and(|at| at <= now) {
+        if self.rounds.next_scan.is_some_and(|at| at <= now) {
             self.begin_scan();
         }
     }

@@ -34,11 +34,13 @@ mod portion;
 mod prefetch;
 mod report;
 mod room;
+mod rounds;
 mod runner;
 mod short_way;
 mod standing;
 mod step_request;
 mod taken;
+mod unrecorded;
 mod wait_task;
 mod woken;
 

@@ -55,11 +55,7 @@ impl Loop {
         }
         self.standing.prefetch.forget();
         let returning = Report::returning(handles, self.clock.now_ms());
-        match self.reports.last_mut().filter(|last| last.is_returning()) {
-            // they follow those in the waiting list
-            Some(last) => last.others.extend(returning.others),
-            None => self.reports.push(returning),
-        }
+        self.unrecorded.add_returning(returning);
     }
 
     /// What came for nobody, or since a pause began.

@@ -168,7 +168,7 @@ impl Loop {
     /// without one must not stand in the way of one that is shorter, or for something else.
     pub(super) fn must_break_off(&self) -> bool {
         let is_wanted =
-            !self.mode.may_take() || !self.reports.is_empty() || self.room_changed || self.clock.is_foreign();
+            !self.mode.may_take() || !self.unrecorded.is_empty() || self.room_changed || self.clock.is_foreign();
         match self.waiter.pending {
             Pending::Step(_) => is_wanted,
             // no step looks by itself

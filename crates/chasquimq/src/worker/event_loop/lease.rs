@@ -21,7 +21,7 @@ impl Loop {
         let Some(renew_time) = self.options.lock_renew_time else {
             return;
         };
-        self.next_renewal = Some(Instant::now() + renew_time / 2);
+        self.rounds.renewal = Some(Instant::now() + renew_time / 2);
         let lease = self.keys.key(&format!("lease:{}", self.options.id));
         let duration = self.options.lock_duration.as_millis() as u64;
         // a server that is full refuses a SET, but not this
@@ -64,11 +64,11 @@ impl Loop {
             self.break_off().await;
         }
         // the turn that finds jobs sets it again
-        self.next_check = None;
+        self.rounds.check = None;
         let duration = self.options.lock_duration.as_millis() as u64;
         let mut held = self.standing.in_flight.ids();
         let newest = held.iter().map(|(_, claim)| *claim).max().unwrap_or_default();
-        let known = std::mem::replace(&mut self.checked_claim, newest);
+        let known = std::mem::replace(&mut self.rounds.checked_claim, newest);
         held.retain(|(_, claim)| *claim <= known);
         let token = |claim| format!("{}:{claim}.0", self.options.id);
         let locks: Vec<_> = held.into_iter().map(|(id, claim)| (id, token(claim))).collect();
@@ -87,14 +87,14 @@ impl Loop {
     /// Begins to look for jobs that nobody runs.
     pub(super) fn begin_scan(&mut self) {
         if let Some(interval) = self.options.stalled_interval {
-            self.next_scan = Some(Instant::now() + interval);
-            self.scan.get_or_insert_with(Scan::new);
+            self.rounds.next_scan = Some(Instant::now() + interval);
+            self.rounds.scan.get_or_insert_with(Scan::new);
         }
     }
 
     /// Takes a step of the scan under way. In between jobs start and end, and the lease is renewed, however many are found.
     pub(super) async fn go_on_scanning(&mut self) {
-        let (Some(mut scan), Some(interval)) = (self.scan.take(), self.options.stalled_interval) else {
+        let (Some(mut scan), Some(interval)) = (self.rounds.scan.take(), self.options.stalled_interval) else {
             return;
         };
         // what this brings back may wake this worker as well, and is `stalled` before it is active
@@ -119,7 +119,7 @@ impl Loop {
             // any sooner, those that are to start last would start first
             self.look_again |= self.mode.is_running() && scan.has_found();
         } else {
-            self.scan = Some(scan);
+            self.rounds.scan = Some(scan);
         }
     }
 

@@ -11,7 +11,7 @@ impl Loop {
         if !self.mode.is_running() {
             self.mode = Mode::Taking;
             self.look_again = true;
-            self.next_scan = self.options.stalled_interval.map(|_| Instant::now());
+            self.rounds.next_scan = self.options.stalled_interval.map(|_| Instant::now());
         }
     }
 

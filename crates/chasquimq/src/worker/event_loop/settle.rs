@@ -131,7 +131,7 @@ impl Loop {
             self.standing.prefetch.delivered_to_idle();
         }
         // the step itself renewed the lease
-        self.next_renewal = self.options.lock_renew_time.map(|time| carried_out + time / 2);
+        self.rounds.renewal = self.options.lock_renew_time.map(|time| carried_out + time / 2);
         let found_all = taken > 0 && limited_ms == 0;
         let drained = self.standing.is_drained(room.want, found_all);
         let was_told = taken > 0 && jobs.is_none();
@@ -162,11 +162,11 @@ impl Loop {
 
     /// Tells what a step brought, and what is recorded: of a report, when all of it is.
     pub(super) fn tell(&mut self, jobs: Option<Batch>, drained: bool, rejected: Vec<Rejected>, mut outcomes: Outcomes) {
-        self.recorded.0.extend(rejected);
-        self.recorded.1.append(&mut outcomes.failures);
+        self.unrecorded.of_part.0.extend(rejected);
+        self.unrecorded.of_part.1.append(&mut outcomes.failures);
         let (rejected, failures) = match outcomes.is_part {
             true => Default::default(),
-            false => std::mem::take(&mut self.recorded),
+            false => std::mem::take(&mut self.unrecorded.of_part),
         };
         self.standing.flushed = outcomes.flushed.unwrap_or(0).max(self.standing.flushed);
         let jobs_here = jobs.is_some();

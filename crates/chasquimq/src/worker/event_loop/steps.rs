@@ -35,7 +35,7 @@ impl Loop {
     /// Records what ended, and takes what may start.
     pub(super) async fn step(&mut self) {
         self.look_again = false;
-        if self.clock.is_foreign() && self.reports.is_empty() {
+        if self.clock.is_foreign() && self.unrecorded.is_empty() {
             (self.sink)(Message {
                 clock: true,
                 ..Message::default()
@@ -50,7 +50,7 @@ impl Loop {
 
     /// Packs what ended.
     fn gather(&mut self) -> Outcomes {
-        for report in &mut self.reports {
+        for report in &mut self.unrecorded.reports {
             report.now_ms = self.standing.offset.date(report.now_ms);
         }
         let in_flight = &self.standing.in_flight;
@@ -58,7 +58,7 @@ impl Loop {
             bytes: &|handle| in_flight.bytes_known(handle),
             has_records: in_flight.has_records(),
         };
-        let (reports, is_part) = portion::cut(&mut self.reports, &held);
+        let (reports, is_part) = portion::cut(&mut self.unrecorded.reports, &held);
         if reports.is_empty() {
             return Outcomes::none(system_now_ms());
         }
@@ -111,14 +111,14 @@ impl Loop {
         }
         let has_other_work = !self.mode.may_take()
             || self.connection.servers() != self.servers
-            || self.reports.is_empty()
+            || self.unrecorded.is_empty()
             || self.shares_until().is_some()
             || self.clock.is_foreign()
             || self.options.limiter.is_some()
             || self.waiter.pending != Pending::Nothing
             || !self.closing.is_empty()
             || !self.pausing.is_empty()
-            || self.scan.is_some()
+            || self.rounds.scan.is_some()
             || self.next_timer().is_some_and(|timer| timer <= Instant::now());
         if has_other_work {
             return None;
@@ -132,7 +132,9 @@ impl Loop {
     fn ask(&mut self, outcomes: &Outcomes, coming: u32) -> StepRequest {
         self.look_again = false;
         let slots = self.options.concurrency;
-        self.standing.prefetch.ended(outcomes.jobs, self.ended_at, slots);
+        self.standing
+            .prefetch
+            .ended(outcomes.jobs, self.unrecorded.ended_at, slots);
         // a job that follows on a slot is active after the one before it is told to have ended
         let room = if outcomes.is_part {
             Room::NONE

@@ -1,0 +1,20 @@
+//! What a worker's loop looks after from time to time: its lease, its locks, and jobs that nobody runs.
+
+use std::time::Instant;
+
+use crate::lost::Scan;
+
+/// When each is next; `None`: not at all.
+#[derive(Default)]
+pub(super) struct Rounds {
+    /// The lease is renewed.
+    pub(super) renewal: Option<Instant>,
+    /// It is looked whether the jobs that are held are this worker's still.
+    pub(super) check: Option<Instant>,
+    /// The last claim of those that were held at the last such look.
+    pub(super) checked_claim: u64,
+    /// A scan for jobs that nobody runs begins.
+    pub(super) next_scan: Option<Instant>,
+    /// The scan under way, a step of it a turn.
+    pub(super) scan: Option<Scan>,
+}
