@@ -11,7 +11,7 @@ const WORKERS = 10;
 
 /**
  * After short jobs a worker may take more than its one slot holds. What of that does not start in time is taken back
- * (crates/chasquimq/src/worker/offers.rs): this long a job that is held by a busy worker may wait although others are idle. The limit here is
+ * (crates/chasquimq/src/worker/take/offers.rs): this long a job that is held by a busy worker may wait although others are idle. The limit here is
  * generous because the machine may be busy; a worker that kept its surplus would keep it for ever, since the jobs do not end before the test says so.
  */
 const WINDOW_MS = 5_000;

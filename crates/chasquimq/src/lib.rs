@@ -31,7 +31,7 @@
 //!                    active --move_to_waiting_children--> waiting-children
 //! ```
 //! # Reading order
-//! [`add`] (1.), [`flows`] (the same for trees), `worker::fetch` (2.), `worker::event_loop` (3. the loop), `worker::finish` (4.), [`retry`] (5.), then
+//! [`add`] (1.), [`flows`] (the same for trees), `worker::take` (2.), `worker::event_loop` (3. the loop), `worker::record` (4.), [`retry`] (5.), then
 //! [`queue`] (by id, by rank, many at once), [`active`], [`lost`] (jobs that nobody runs), `schedulers`, [`events`], [`job`] (how jobs are stored), [`redis`]
 //! (the server), and `lua/` beside them. The crate `chasquimq-migrate` moves BullMQ's queues.
 

@@ -14,7 +14,7 @@ const MEASURED_FOR: Duration = Duration::from_secs(30);
 
 /// What it says of itself.
 #[derive(Debug, Default)]
-pub(super) struct ClientClock {
+pub(crate) struct ClientClock {
     // its clock is not the system's
     foreign: bool,
     // it is said to be another one, even where it agrees
@@ -26,7 +26,7 @@ pub(super) struct ClientClock {
 /// What it said, and whether that is another clock than the system's: the loop may hear of it late.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading {
-    pub(super) at: Instant,
+    pub(crate) at: Instant,
     ms: u64,
     is_foreign: bool,
 }
@@ -44,7 +44,7 @@ impl Reading {
 
 /// How far its clock is ahead of the server's, as answers to steps tell it.
 #[derive(Debug)]
-pub(super) struct Offset {
+pub(crate) struct Offset {
     // or less: a step is carried out at a time nobody knows yet
     us: i64,
     measured: Option<Instant>,
@@ -67,18 +67,18 @@ impl Default for Offset {
 
 impl ClientClock {
     /// Its clock is said to be a fake one, or not.
-    pub(super) fn fakes(&mut self, fake: bool) {
+    pub(crate) fn fakes(&mut self, fake: bool) {
         self.fake = fake;
     }
 
     /// Its clock was read, perhaps a while ago.
-    pub(super) fn says(&mut self, reading: Reading) {
+    pub(crate) fn says(&mut self, reading: Reading) {
         self.foreign = self.fake || reading.is_foreign;
         self.said_ms = reading.ms;
     }
 
     /// Its clock, as far as it is known, epoch ms.
-    pub(super) fn now_ms(&self) -> u64 {
+    pub(crate) fn now_ms(&self) -> u64 {
         match self.foreign {
             true => self.said_ms,
             false => system_now_ms(),
@@ -86,12 +86,12 @@ impl ClientClock {
     }
 
     /// Whether its clock is one of its own, which must be asked for the time.
-    pub(super) fn is_foreign(&self) -> bool {
+    pub(crate) fn is_foreign(&self) -> bool {
         self.foreign
     }
 
     /// The offset that a step is sent with, us.
-    pub(super) fn offset_us(&self, measured: &Offset) -> i64 {
+    pub(crate) fn offset_us(&self, measured: &Offset) -> i64 {
         if self.foreign {
             UNKNOWN_OFFSET_US
         } else {
@@ -102,34 +102,34 @@ impl ClientClock {
 
 impl Offset {
     /// In us.
-    pub(super) fn us(&self) -> i64 {
+    pub(crate) fn us(&self) -> i64 {
         self.us
     }
 
     /// Whether it is to be measured again, before what it dates is sent.
-    pub(super) fn is_doubtful(&self, now: Instant) -> bool {
+    pub(crate) fn is_doubtful(&self, now: Instant) -> bool {
         self.doubtful || self.measured.is_none_or(|at| now >= at + MEASURED_FOR)
     }
 
     /// The date of what ended at `now_ms`: no job ends before it started, and what is fetched starts at a time that is known only roughly.
-    pub(super) fn date(&self, now_ms: u64) -> u64 {
+    pub(crate) fn date(&self, now_ms: u64) -> u64 {
         not_before(now_ms, self.last_now_ms)
     }
 
     /// A step was carried out at `now_ms`.
-    pub(super) fn stepped(&mut self, now_ms: u64) {
+    pub(crate) fn stepped(&mut self, now_ms: u64) {
         self.last_now_ms = now_ms;
     }
 
     /// What was sent at `sent_us` is answered, with the server's clock.
-    pub(super) fn measure(&mut self, server_us: i64, sent_us: i64) {
+    pub(crate) fn measure(&mut self, server_us: i64, sent_us: i64) {
         self.us = offset_us(server_us, sent_us);
         self.measured = Some(Instant::now());
         self.doubtful = false;
     }
 
     /// When a step was carried out whose answer, perhaps read late, tells the server's clock; 0 = it tells none.
-    pub(super) fn carried_out(&mut self, server_us: i64) -> Instant {
+    pub(crate) fn carried_out(&mut self, server_us: i64) -> Instant {
         let now = Instant::now();
         let late = match server_us {
             0 => Duration::ZERO,
@@ -139,7 +139,7 @@ impl Offset {
     }
 
     /// A step that was sent at a time that is not known is answered, perhaps a while ago. Gives how long ago, as it seems.
-    pub(super) fn measure_late(&mut self, server_us: i64) -> Duration {
+    pub(crate) fn measure_late(&mut self, server_us: i64) -> Duration {
         let late_us;
         (self.us, late_us) = offset_and_delay_us(server_us, self.us);
         self.doubtful |= late_us > 0;

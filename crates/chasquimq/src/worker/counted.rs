@@ -5,11 +5,12 @@ use std::sync::Arc;
 use redis::Value;
 
 use super::{
-    fetch::Answer,
-    finish,
-    in_flight::InFlight,
     options::Defaults,
-    report::{Completed, Ended, Outcome, Report},
+    record::{
+        finish,
+        report::{Completed, Ended, Outcome, Report},
+    },
+    take::{fetch::Answer, in_flight::InFlight},
 };
 use crate::job::keep::Keep;
 

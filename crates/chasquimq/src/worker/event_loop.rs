@@ -20,19 +20,22 @@ use tokio::sync::mpsc;
 
 use super::{
     client_clock::{ClientClock, Reading},
-    due::Ring,
-    idle_socket::IdleSocket,
-    idle_wait::{Pending, Waiter},
+    idle::{
+        idle_socket::IdleSocket,
+        idle_wait::{Pending, Waiter},
+    },
     message::{Command, Message, Sink},
     mode::Mode,
-    offers::{Late, Offers},
     options::WorkerOptions,
-    prefetch::SHARE,
-    report::Report,
+    record::{report::Report, unrecorded::Unrecorded},
     rounds::Rounds,
     runner::Among,
     standing::Standing,
-    unrecorded::Unrecorded,
+    take::{
+        due::Ring,
+        offers::{Late, Offers},
+        prefetch::SHARE,
+    },
 };
 use crate::{error::Error, keys::Keys, redis::connection::Connection};
 

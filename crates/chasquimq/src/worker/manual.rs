@@ -8,13 +8,15 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
-    finish,
-    in_flight::InFlight,
+    idle::wait_task::{marker_wait, wake_next, REFUSED_PAUSE},
     options::{Defaults, RateLimit},
-    outcomes::{Failure, Outcomes},
-    report::{Completed, Ended, Outcome, Report},
+    record::{
+        finish,
+        outcomes::{Failure, Outcomes},
+        report::{Completed, Ended, Outcome, Report},
+    },
     step_request::GRACE,
-    wait_task::{marker_wait, wake_next, REFUSED_PAUSE},
+    take::in_flight::InFlight,
 };
 use crate::{
     error::{Error, Result},
@@ -139,7 +141,7 @@ impl Queue {
 }
 
 /// As [`Queue::extend_locks`].
-pub(super) async fn extend_locks(
+pub(crate) async fn extend_locks(
     connection: &Connection,
     keys: &Keys,
     locks: &[(String, String)],
@@ -181,7 +183,7 @@ fn pack(ended: ManualEnd, now_ms: u64) -> Outcomes {
 }
 
 /// Waits for jobs to be taken manually, on a connection of its own, which is made when it is first needed.
-pub(super) struct ManualWaiter {
+pub(crate) struct ManualWaiter {
     waiting: Connection,
     commands: Connection,
     keys: Keys,
@@ -191,7 +193,7 @@ pub(super) struct ManualWaiter {
 }
 
 impl ManualWaiter {
-    pub(super) fn new(waiting: Connection, commands: Connection, keys: &Keys) -> Self {
+    pub(crate) fn new(waiting: Connection, commands: Connection, keys: &Keys) -> Self {
         Self {
             waiting,
             commands,
@@ -202,7 +204,7 @@ impl ManualWaiter {
     }
 
     /// False when it was stopped.
-    pub(super) async fn wait(&self, time: Duration) -> bool {
+    pub(crate) async fn wait(&self, time: Duration) -> bool {
         let mut stops = self.stops.subscribe();
         tokio::select! {
             biased;
@@ -235,17 +237,17 @@ impl ManualWaiter {
     }
 
     /// Ends every wait under way.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stops.send_modify(|stops| *stops += 1);
     }
 
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.stop();
         self.waiting.close();
     }
 
     /// Somebody who waits is told that jobs may have come.
-    pub(super) async fn pass_marker_on(&self) {
+    pub(crate) async fn pass_marker_on(&self) {
         // without a connection there is nobody who waits
         if self.commands.is_connected() {
             let _ = wake_next(&self.commands, &self.keys.base, MARKER).await;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::{
-    batch::Batch,
     client_clock::Reading,
-    idle_socket::IdleSocket,
+    idle::{idle_socket::IdleSocket, short_way::Told},
     options::RateLimit,
-    outcomes::{Failure, Rejected},
-    report::Report,
-    short_way::Told,
+    record::{
+        outcomes::{Failure, Rejected},
+        report::Report,
+    },
+    take::batch::Batch,
 };
 use crate::{error::Error, redis::session::ConnectionEvent};
 
@@ -50,7 +51,7 @@ pub struct Message {
 
 impl Message {
     /// Something failed.
-    pub(super) fn error(error: Error) -> Self {
+    pub(crate) fn error(error: Error) -> Self {
         Self {
             error: Some(error),
             ..Self::default()

@@ -1,48 +1,25 @@
 //! The worker: fetches jobs in batches, hands them to whoever runs them, and records how they ended.
 //!
-//! One step (finish what is done + fetch what can start) is under way at a time; `event_loop` drives it. `fetch` reads what a step took, which is `taken` into a
-//! `batch`, `in_flight` keeps it until it ends; `report` is how it ended, `portion` says how much of that goes into one step, `finish` packs
-//! it, `outcomes` finds in it what was refused. `prefetch` decides how much to take, `due` when to look for delayed jobs, `client_clock` keeps the
-//! clock of whoever runs them, `offers` what nobody has started, `runner` who runs jobs for several, `idle_wait` wakes an idle worker, `woken` is how, `idle_socket` lets the event loop that runs the jobs read what the wait brings,
-//! `short_way` lets it record what that came to, `along` is what adds of that event loop do for it. `standing` is what a worker knows from one step to the next. `manual`
+//! One step (finish what is done + fetch what can start) is under way at a time; `event_loop` drives it, and `mode` says whether it takes jobs. What a
+//! step takes is in `take`, how jobs ended in `record`, how an idle worker waits in `idle`. `standing` is what a worker knows from one step to the next, `step_request`
+//! what it asks for, `rounds` when it looks after its lease; `client_clock` keeps the clock of whoever runs jobs, `runner` who runs those of several workers. `manual`
 //! is for jobs that no loop runs.
 
-mod along;
-mod apart;
-mod batch;
 mod client_clock;
 #[cfg(feature = "counting")]
 pub mod counted;
-mod due;
 mod event_loop;
-mod failed;
-mod fetch;
-mod finish;
-#[cfg_attr(not(unix), path = "no_idle_socket.rs")]
-mod idle_socket;
-mod idle_wait;
-mod in_flight;
+mod idle;
 mod manual;
 mod message;
 mod mode;
-mod offers;
 mod options;
-mod outcomes;
-mod parts;
-mod place;
-mod portion;
-mod prefetch;
-mod report;
-mod room;
+mod record;
 mod rounds;
 mod runner;
-mod short_way;
 mod standing;
 mod step_request;
-mod taken;
-mod unrecorded;
-mod wait_task;
-mod woken;
+mod take;
 
 use std::{
     pin::pin,
@@ -55,21 +32,23 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot};
 
-pub use along::StepAlong;
-pub use batch::{Batch, BatchJob, Extra, Siblings};
 use client_clock::Reading;
-pub use idle_socket::IdleSocket;
+pub use idle::{along::StepAlong, idle_socket::IdleSocket, short_way::Told};
 pub use manual::{ManualEnd, ManualStep, ManualStepped};
 use message::Command;
 pub use message::{Message, RecordedBy, Sink};
-use offers::Offers;
-pub use offers::Words;
 pub use options::{RateLimit, WorkerOptions};
-pub use outcomes::{Failure, FailureState, Rejected};
-pub use prefetch::ENDS_A_STEP;
-pub use report::{Completed, Ended, Outcome, Report};
+pub use record::{
+    outcomes::{Failure, FailureState, Rejected},
+    report::{Completed, Ended, Outcome, Report},
+};
 pub use runner::Runner;
-pub use short_way::Told;
+use take::offers::Offers;
+pub use take::{
+    batch::{Batch, BatchJob, Extra, Siblings},
+    offers::Words,
+    prefetch::ENDS_A_STEP,
+};
 
 use crate::{
     error::{Error, Result},

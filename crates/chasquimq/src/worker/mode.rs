@@ -4,7 +4,7 @@ use std::time::Instant;
 
 /// What a worker's loop does about jobs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Mode {
+pub(crate) enum Mode {
     /// It does not run yet, is paused, or closes: it takes none, and gives back what comes.
     Paused,
     /// It takes as many as there is room for.
@@ -17,17 +17,17 @@ pub(super) enum Mode {
 
 impl Mode {
     /// Whether jobs are wanted, now or once a limit is over, or somebody is heard.
-    pub(super) fn is_running(self) -> bool {
+    pub(crate) fn is_running(self) -> bool {
         self != Self::Paused
     }
 
     /// Whether steps may take jobs.
-    pub(super) fn may_take(self) -> bool {
+    pub(crate) fn may_take(self) -> bool {
         matches!(self, Self::Taking | Self::Resting(_))
     }
 
     /// When a rate limit lets jobs start here again.
-    pub(super) fn rests_until(self) -> Option<Instant> {
+    pub(crate) fn rests_until(self) -> Option<Instant> {
         match self {
             Self::Resting(until) => Some(until),
             _ => None,
@@ -35,7 +35,7 @@ impl Mode {
     }
 
     /// Whether a rate limit lets nothing start here now.
-    pub(super) fn is_limited(self) -> bool {
+    pub(crate) fn is_limited(self) -> bool {
         self.rests_until().is_some_and(|until| until > Instant::now())
     }
 }

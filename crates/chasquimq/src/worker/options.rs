@@ -76,15 +76,15 @@ impl Default for WorkerOptions {
 }
 
 /// What holds for jobs whose options do not say.
-pub(super) struct Defaults {
-    pub(super) remove_on_complete: Keep,
-    pub(super) remove_on_fail: Keep,
-    pub(super) max_started_attempts: Option<u32>,
-    pub(super) metrics_minutes: u32,
+pub(crate) struct Defaults {
+    pub(crate) remove_on_complete: Keep,
+    pub(crate) remove_on_fail: Keep,
+    pub(crate) max_started_attempts: Option<u32>,
+    pub(crate) metrics_minutes: u32,
 }
 
 impl Defaults {
-    pub(super) fn of(options: &WorkerOptions) -> Self {
+    pub(crate) fn of(options: &WorkerOptions) -> Self {
         Self {
             remove_on_complete: options.remove_on_complete,
             remove_on_fail: options.remove_on_fail,

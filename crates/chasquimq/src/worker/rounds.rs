@@ -6,15 +6,15 @@ use crate::lost::Scan;
 
 /// When each is next; `None`: not at all.
 #[derive(Default)]
-pub(super) struct Rounds {
+pub(crate) struct Rounds {
     /// The lease is renewed.
-    pub(super) renewal: Option<Instant>,
+    pub(crate) renewal: Option<Instant>,
     /// It is looked whether the jobs that are held are this worker's still.
-    pub(super) check: Option<Instant>,
+    pub(crate) check: Option<Instant>,
     /// The last claim of those that were held at the last such look.
-    pub(super) checked_claim: u64,
+    pub(crate) checked_claim: u64,
     /// A scan for jobs that nobody runs begins.
-    pub(super) next_scan: Option<Instant>,
+    pub(crate) next_scan: Option<Instant>,
     /// The scan under way, a step of it a turn.
-    pub(super) scan: Option<Scan>,
+    pub(crate) scan: Option<Scan>,
 }

@@ -14,7 +14,7 @@ pub struct Runner {
 
 /// A worker's place among those of its queue.
 #[derive(Debug)]
-pub(super) struct Among {
+pub(crate) struct Among {
     runner: Runner,
     base: String,
 }
@@ -24,7 +24,7 @@ impl Runner {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn join(&self, base: &str) -> Among {
+    pub(crate) fn join(&self, base: &str) -> Among {
         *self.workers().entry(base.to_owned()).or_default() += 1;
         Among {
             runner: self.clone(),
@@ -35,7 +35,7 @@ impl Runner {
 
 impl Among {
     /// Whether every other worker of the queue has a runner of its own.
-    pub(super) fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         self.runner.workers().get(&self.base).is_none_or(|workers| *workers < 2)
     }
 }

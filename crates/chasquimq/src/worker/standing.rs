@@ -5,37 +5,39 @@ use std::time::Instant;
 
 use super::{
     client_clock::Offset,
-    due::{Due, Found},
-    in_flight::InFlight,
     options::WorkerOptions,
-    prefetch::Prefetch,
-    room::Room,
     step_request::{Behind, StepRequest},
+    take::{
+        due::{Due, Found},
+        in_flight::InFlight,
+        prefetch::Prefetch,
+        room::Room,
+    },
 };
 
 /// Jobs that a step takes to start now; a worker that wants more takes another step.
-pub(super) const MOST_WANTED: i64 = 1000;
+pub(crate) const MOST_WANTED: i64 = 1000;
 /// For a step's time: the moment at which it is carried out.
 const CARRIED_OUT: i64 = -1;
 
 /// What it holds, and what its steps go by.
 #[derive(Debug, Default)]
-pub(super) struct Standing {
-    pub(super) in_flight: InFlight,
-    pub(super) prefetch: Prefetch,
-    pub(super) due: Due,
-    pub(super) offset: Offset,
+pub(crate) struct Standing {
+    pub(crate) in_flight: InFlight,
+    pub(crate) prefetch: Prefetch,
+    pub(crate) due: Due,
+    pub(crate) offset: Offset,
     /// The last fetch found less than it wanted: the marker tells when there is more.
-    pub(super) has_room: bool,
+    pub(crate) has_room: bool,
     /// It found what it wanted, and more could start here: once whoever runs jobs is heard.
-    pub(super) reaches: bool,
-    pub(super) drained: bool,
+    pub(crate) reaches: bool,
+    pub(crate) drained: bool,
     /// A step behind a wait was over, and passed on what had woken it.
-    pub(super) passed_on: bool,
+    pub(crate) passed_on: bool,
     /// A marker came since the last fetch, or was waited for.
-    pub(super) was_woken: bool,
+    pub(crate) was_woken: bool,
     /// The last report that is recorded.
-    pub(super) flushed: u64,
+    pub(crate) flushed: u64,
     step_number: i64,
     // steps sent behind a wait are counted apart: they may be carried out after later ones
     wait_number: i64,
@@ -43,7 +45,7 @@ pub(super) struct Standing {
 
 impl Standing {
     /// Jobs to take, `coming` jobs being about to be held.
-    pub(super) fn room(&self, coming: u32, options: &WorkerOptions) -> Room {
+    pub(crate) fn room(&self, coming: u32, options: &WorkerOptions) -> Room {
         let held = self.in_flight.jobs().saturating_add(coming);
         let want = i64::from(options.concurrency.saturating_sub(held));
         if want > MOST_WANTED {
@@ -65,7 +67,7 @@ impl Standing {
     }
 
     /// What the next step asks for. `looks_for_due`: it does not matter how lately that was done.
-    pub(super) fn ask(&mut self, now_ms: u64, room: Room, looks_for_due: bool) -> StepRequest {
+    pub(crate) fn ask(&mut self, now_ms: u64, room: Room, looks_for_due: bool) -> StepRequest {
         self.step_number += 1;
         let leaves_due = self.due.is_left(Instant::now()) && !looks_for_due;
         let mut request = StepRequest::new(self.step_number, now_ms as i64, room, leaves_due);
@@ -77,14 +79,14 @@ impl Standing {
     }
 
     /// The same of a step that takes place as soon as it comes.
-    pub(super) fn ask_at_once(&mut self, room: Room) -> StepRequest {
+    pub(crate) fn ask_at_once(&mut self, room: Room) -> StepRequest {
         self.step_number += 1;
         let leaves_due = self.due.is_left(Instant::now());
         StepRequest::new(self.step_number, CARRIED_OUT, room, leaves_due)
     }
 
     /// The same of a step behind a wait.
-    pub(super) fn ask_behind_wait(&mut self, room: Room) -> (Behind, StepRequest) {
+    pub(crate) fn ask_behind_wait(&mut self, room: Room) -> (Behind, StepRequest) {
         self.wait_number += 1;
         let request = StepRequest::behind_wait(self.wait_number, CARRIED_OUT, room);
         let behind = Behind {
@@ -96,7 +98,7 @@ impl Standing {
     }
 
     /// A step that had this room found this much.
-    pub(super) fn has_fetched(&mut self, room: Room, found: Found) {
+    pub(crate) fn has_fetched(&mut self, room: Room, found: Found) {
         let takes_all = found.taken >= room.want;
         self.reaches = room.is_part() && found.taken >= room.reach && found.is_left && !takes_all;
         self.has_room = room.want > 0 && !takes_all && !self.reaches;
@@ -111,7 +113,7 @@ impl Standing {
     }
 
     /// Whether it is to be told that nothing is left: when a step finds less than it wanted for the first time.
-    pub(super) fn is_drained(&mut self, want: i64, found_all: bool) -> bool {
+    pub(crate) fn is_drained(&mut self, want: i64, found_all: bool) -> bool {
         let is_news = want > 0 && !found_all && !self.drained;
         if want > 0 {
             self.drained = !found_all;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{options::WorkerOptions, outcomes::Outcomes, room::Room};
+use super::{options::WorkerOptions, record::outcomes::Outcomes, take::room::Room};
 use crate::{
     clock::{system_now_us, Moment},
     job::msgpack::Packer,
@@ -19,39 +19,39 @@ const OWN: &str = "s";
 const BEHIND_WAIT: &str = "w";
 
 /// The server answers a wait within its time, and this; a connection that does not is dead.
-pub(super) const GRACE: Duration = Duration::from_secs(1);
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
 /// A step behind a wait.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Behind {
-    pub(super) number: i64,
+pub(crate) struct Behind {
+    pub(crate) number: i64,
     /// Jobs it asks for.
-    pub(super) room: Room,
+    pub(crate) room: Room,
     /// It is behind none: an add took it along.
-    pub(super) is_along: bool,
+    pub(crate) is_along: bool,
 }
 
 /// What a step asks for.
 #[derive(Debug)]
-pub(super) struct StepRequest {
+pub(crate) struct StepRequest {
     slot: &'static str,
-    pub(super) number: i64,
+    pub(crate) number: i64,
     // of the caller's clock
     now_ms: i64,
-    pub(super) room: Room,
+    pub(crate) room: Room,
     leaves_due: bool,
     /// What its worker passed on is heard of by this, if it finds nothing.
-    pub(super) hears: bool,
+    pub(crate) hears: bool,
     /// When the next job is due is told though no slot is left: its worker may be the only one that knows.
-    pub(super) asks_due: bool,
+    pub(crate) asks_due: bool,
     // the system's clock, when it was put together
-    pub(super) sent_us: i64,
-    pub(super) sent: Moment,
+    pub(crate) sent_us: i64,
+    pub(crate) sent: Moment,
 }
 
 impl StepRequest {
     /// `leaves_due`: delayed jobs stay where they are.
-    pub(super) fn new(number: i64, now_ms: i64, room: Room, leaves_due: bool) -> Self {
+    pub(crate) fn new(number: i64, now_ms: i64, room: Room, leaves_due: bool) -> Self {
         Self {
             slot: OWN,
             number,
@@ -66,7 +66,7 @@ impl StepRequest {
     }
 
     /// The same behind a wait.
-    pub(super) fn behind_wait(number: i64, now_ms: i64, room: Room) -> Self {
+    pub(crate) fn behind_wait(number: i64, now_ms: i64, room: Room) -> Self {
         Self {
             slot: BEHIND_WAIT,
             ..Self::new(number, now_ms, room, false)
@@ -74,7 +74,7 @@ impl StepRequest {
     }
 
     /// The same step as this one, to be sent now.
-    pub(super) fn again(behind: Behind, now_ms: i64, room: Room) -> Self {
+    pub(crate) fn again(behind: Behind, now_ms: i64, room: Room) -> Self {
         match behind.is_along {
             true => Self::new(behind.number, now_ms, room, false),
             false => Self::behind_wait(behind.number, now_ms, room),
@@ -82,7 +82,7 @@ impl StepRequest {
     }
 
     /// With what ended, and the offset of the caller's clock.
-    pub(super) fn pack(&self, options: &WorkerOptions, offset_us: i64, outcomes: &Outcomes) -> Vec<u8> {
+    pub(crate) fn pack(&self, options: &WorkerOptions, offset_us: i64, outcomes: &Outcomes) -> Vec<u8> {
         let limiter = options.limiter;
         let mut packed = Packer::with_capacity(STEP_BYTES + outcomes.blob.len() + outcomes.keeps.len());
         packed
@@ -116,7 +116,7 @@ impl StepRequest {
 }
 
 /// The arguments of a step.
-pub(super) fn step_args<'a>(packed: &'a [u8], outcomes: &'a Outcomes) -> Vec<Arg<'a>> {
+pub(crate) fn step_args<'a>(packed: &'a [u8], outcomes: &'a Outcomes) -> Vec<Arg<'a>> {
     let mut args = vec![Arg::from(packed)];
     args.extend(outcomes.large());
     args

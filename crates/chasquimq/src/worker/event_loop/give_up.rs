@@ -7,7 +7,12 @@ use redis::Value;
 use super::Loop;
 use crate::{
     error::Result,
-    worker::{idle_wait::Pending, message::Message, offers::Terms, report::Report, wait_task::wake_next},
+    worker::{
+        idle::{idle_wait::Pending, wait_task::wake_next},
+        message::Message,
+        record::report::Report,
+        take::offers::Terms,
+    },
 };
 
 /// How much later than other answers the end of this worker's own wait may come.

@@ -16,15 +16,17 @@ use crate::{
         reply::Reply,
     },
     worker::{
-        idle_socket::IdleSocket,
-        idle_wait::Pending,
+        idle::{
+            idle_socket::IdleSocket,
+            idle_wait::Pending,
+            short_way::{SentStep, ShortWay},
+            wait_task::wake_next,
+            woken::{Ends, Woken},
+        },
         message::Message,
-        outcomes::Outcomes,
-        room::Room,
-        short_way::{SentStep, ShortWay},
+        record::outcomes::Outcomes,
         step_request::{Behind, StepRequest},
-        wait_task::wake_next,
-        woken::{Ends, Woken},
+        take::room::Room,
     },
 };
 

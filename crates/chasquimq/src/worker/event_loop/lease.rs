@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     lost::{Scan, Search},
     redis::library::{args, Arg, RELEASE_WORKER, RENEW_LEASE},
-    worker::{idle_wait::Pending, manual::extend_locks, message::Message},
+    worker::{idle::idle_wait::Pending, manual::extend_locks, message::Message},
 };
 
 /// Most locks that are looked at in one call.

@@ -15,15 +15,17 @@ use crate::{
     job::large::{self, Large},
     redis::reply::Reply,
     worker::{
-        apart,
-        batch::{Batch, Extra},
-        due::Found,
-        fetch::Answer,
         message::Message,
-        outcomes::{Outcomes, Rejected},
-        room::Room,
+        record::outcomes::{Outcomes, Rejected},
         standing::MOST_WANTED,
         step_request::StepRequest,
+        take::{
+            apart,
+            batch::{Batch, Extra},
+            due::Found,
+            fetch::Answer,
+            room::Room,
+        },
     },
 };
 

@@ -16,15 +16,16 @@ use crate::{
     error::{Error, Result},
     redis::library::STEP,
     worker::{
-        fetch::Answer,
-        finish,
-        idle_wait::Pending,
+        idle::idle_wait::Pending,
         message::Message,
         options::Defaults,
-        outcomes::Outcomes,
-        portion::{self, Held},
-        room::Room,
+        record::{
+            finish,
+            outcomes::Outcomes,
+            portion::{self, Held},
+        },
         step_request::{step_args, StepRequest},
+        take::{fetch::Answer, room::Room},
     },
 };
 

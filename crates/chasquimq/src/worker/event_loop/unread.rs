@@ -8,9 +8,9 @@ use super::{steps::REFUSED_PAUSE, Loop};
 use crate::{
     error::{Error, Result},
     worker::{
-        fetch::Answer,
-        outcomes::Outcomes,
+        record::outcomes::Outcomes,
         step_request::{Behind, StepRequest},
+        take::fetch::Answer,
     },
 };
 

@@ -13,22 +13,22 @@ const STEP_BACK: Duration = Duration::from_millis(150);
 
 /// What a step found that had room for more.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Jobs it took.
-    pub(super) taken: i64,
+    pub(crate) taken: i64,
     /// When the next job is due, epoch ms; -1 = none is known of.
-    pub(super) due_ms: i64,
+    pub(crate) due_ms: i64,
     /// When it was carried out, epoch ms of the same clock.
-    pub(super) now_ms: u64,
+    pub(crate) now_ms: u64,
     /// The same moment.
-    pub(super) carried_out: Instant,
+    pub(crate) carried_out: Instant,
     /// It left work that somebody may start.
-    pub(super) is_left: bool,
+    pub(crate) is_left: bool,
 }
 
 /// What is to be done when a job is due.
 #[derive(Debug, PartialEq)]
-pub(super) enum Ring {
+pub(crate) enum Ring {
     /// This worker looks.
     Look,
     /// It has no slot free: another one is to look.
@@ -37,7 +37,7 @@ pub(super) enum Ring {
 
 /// The next look.
 #[derive(Debug)]
-pub(super) struct Due {
+pub(crate) struct Due {
     next: Option<Instant>,
     // the time behind it
     due_ms: i64,
@@ -73,12 +73,12 @@ impl Default for Due {
 
 impl Due {
     /// When a job is due, if that is known.
-    pub(super) fn next(&self) -> Option<Instant> {
+    pub(crate) fn next(&self) -> Option<Instant> {
         self.next
     }
 
     /// What it is time to do. It is said once.
-    pub(super) fn rings(&mut self, now: Instant) -> Option<Ring> {
+    pub(crate) fn rings(&mut self, now: Instant) -> Option<Ring> {
         self.next.take_if(|next| *next <= now)?;
         if self.is_full {
             return Some(Ring::HandOn);
@@ -88,18 +88,18 @@ impl Due {
     }
 
     /// Forgets what is due. Gives whether that was known.
-    pub(super) fn forget(&mut self) -> bool {
+    pub(crate) fn forget(&mut self) -> bool {
         std::mem::take(self).next.is_some()
     }
 
     /// Whether a step leaves delayed jobs where they are, for the next batch of them.
-    pub(super) fn is_left(&mut self, now: Instant) -> bool {
+    pub(crate) fn is_left(&mut self, now: Instant) -> bool {
         self.left_until.take_if(|end| *end <= now);
         self.left_until.is_some()
     }
 
     /// A step took all that there was room for. What was found to be due by then may be known to this worker alone.
-    pub(super) fn is_full(&mut self, found: Found) {
+    pub(crate) fn is_full(&mut self, found: Found) {
         *self = Self {
             next: found.due(),
             is_full: true,
@@ -108,7 +108,7 @@ impl Due {
     }
 
     /// A step had room for more.
-    pub(super) fn has_room(&mut self, found: Found) {
+    pub(crate) fn has_room(&mut self, found: Found) {
         let Found {
             taken,
             due_ms,

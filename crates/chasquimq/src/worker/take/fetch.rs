@@ -5,7 +5,6 @@ use redis::Value;
 use super::{
     batch::{Batch, Extra},
     in_flight::InFlight,
-    outcomes::Refusal,
     parts::{parts_of, Part},
     taken::take_in,
 };
@@ -13,6 +12,7 @@ use crate::{
     error::{Error, Result},
     job::frame::is_stub,
     redis::reply::Reply,
+    worker::record::outcomes::Refusal,
 };
 
 /// In the place of the time at which the next job is due: nobody looked for one.
@@ -20,36 +20,36 @@ const OVER: i64 = -2;
 
 /// The answer to a step.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     /// Outcomes that were refused.
-    pub(super) rejected: Vec<Refusal>,
+    pub(crate) rejected: Vec<Refusal>,
     /// What was taken, unless it was handed on already.
-    pub(super) jobs: Option<Batch>,
+    pub(crate) jobs: Option<Batch>,
     /// Number of jobs taken.
-    pub(super) taken: i64,
+    pub(crate) taken: i64,
     /// Whether the worker held nothing before.
-    pub(super) was_idle: bool,
+    pub(crate) was_idle: bool,
     /// What is wrong with jobs that were taken and cannot be read.
-    pub(super) unreadable: Vec<Error>,
+    pub(crate) unreadable: Vec<Error>,
     /// When the next job is due, epoch ms; -1 = none is known of; [`OVER`].
-    pub(super) due_ms: i64,
+    pub(crate) due_ms: i64,
     /// Whether work is left that somebody may start.
-    pub(super) is_left: bool,
+    pub(crate) is_left: bool,
     /// Whether the queue lets nobody take jobs now.
-    pub(super) gated: bool,
+    pub(crate) gated: bool,
     /// When what it took started: when it was carried out, epoch ms of the caller's clock; 0 = there was nothing to take, and no clock was read.
-    pub(super) now_ms: u64,
+    pub(crate) now_ms: u64,
     /// The same, in microseconds of the server's clock.
-    pub(super) server_us: i64,
+    pub(crate) server_us: i64,
     /// A rate limit lets this worker start nothing for so long; 0 = it does.
-    pub(super) limited_ms: u64,
+    pub(crate) limited_ms: u64,
 }
 
 impl Answer {
     /// Reads a reply; what it took is held from now on.
     /// # Errors
     /// [`Error::Malformed`] when it is none, or does not tell which jobs it took: then none of them is held.
-    pub(super) fn read(reply: Value, in_flight: &mut InFlight) -> Result<Self> {
+    pub(crate) fn read(reply: Value, in_flight: &mut InFlight) -> Result<Self> {
         let was_idle = in_flight.jobs() == 0;
         let mut reply = Reply::new("the answer to step", reply)?;
         let (rejected, taken) = (Refusal::read_all(reply.array()?)?, reply.array()?);
@@ -73,13 +73,13 @@ impl Answer {
     }
 
     /// Whether the step was over before it was carried out (`lua/step/idle_wait`): nobody looked for jobs.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.due_ms == OVER
     }
 
     /// How many jobs a reply brings, and its time, if that is all there is to it: nothing was refused, no limit is met, and no job failed
     /// before, of which more would have to be read.
-    pub(super) fn plainly_brings(reply: &Value) -> Option<(u32, u64)> {
+    pub(crate) fn plainly_brings(reply: &Value) -> Option<(u32, u64)> {
         let Value::Array(values) = reply else { return None };
         let [Value::Array(rejected), Value::Array(taken), Value::Int(_), Value::Int(0), Value::Int(_), Value::Int(now_ms @ 0..), Value::Int(_), Value::Int(0), Value::Int(_), ..] =
             values.as_slice()
@@ -103,7 +103,7 @@ impl Answer {
 
     /// Whether a reply brings jobs.
     #[cfg(unix)]
-    pub(super) fn has_jobs(reply: &Value) -> bool {
+    pub(crate) fn has_jobs(reply: &Value) -> bool {
         let taken = match reply {
             Value::Array(values) => values.get(1),
             _ => None,
@@ -113,7 +113,7 @@ impl Answer {
 
     /// The jobs, if nothing more has to be read about them.
     #[cfg(unix)]
-    pub(super) fn ready_jobs(&mut self) -> Option<Batch> {
+    pub(crate) fn ready_jobs(&mut self) -> Option<Batch> {
         self.jobs.take_if(|batch| !batch.extras.iter().any(Extra::is_partial))
     }
 }

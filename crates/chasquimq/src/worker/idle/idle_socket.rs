@@ -27,13 +27,12 @@ mod state;
 use self::state::State;
 use super::{
     along::StepAlong,
-    offers::Offers,
-    report::Report,
     short_way::{End, ShortWay, Told},
-    standing::Standing,
-    step_request::Behind,
 };
-use crate::redis::connection::Connection;
+use crate::{
+    redis::connection::Connection,
+    worker::{record::report::Report, standing::Standing, step_request::Behind, take::offers::Offers},
+};
 
 /// Adds may come between waits that delayed jobs, or jobs from elsewhere, end.
 const WAITS_FOR_ADDS: u32 = 8;
@@ -59,7 +58,7 @@ struct Shared {
 
 impl IdleSocket {
     /// By the connection for waits; `None` where that is closed, or another one goes by it.
-    pub(super) async fn open(connection: &Connection, offers: Arc<Offers>) -> Option<Self> {
+    pub(crate) async fn open(connection: &Connection, offers: Arc<Offers>) -> Option<Self> {
         let ended = Arc::<Notify>::default();
         let tells = ended.clone();
         let wire = connection.watch_for_waits(move || tells.notify_one()).await.ok()??;
@@ -80,12 +79,12 @@ impl IdleSocket {
 
     // ---- the worker's side
 
-    pub(super) fn is_usable(&self) -> bool {
+    pub(crate) fn is_usable(&self) -> bool {
         self.state().usable
     }
 
     /// Sends a wait and the step behind it. `short_way`: how to go on without the worker's loop, where that can be.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &self,
         commands: Vec<u8>,
         behind: Behind,
@@ -99,12 +98,12 @@ impl IdleSocket {
     }
 
     /// Sends a wait for a worker that holds jobs.
-    pub(super) fn begin_alone(&self, command: Vec<u8>, over: Instant) {
+    pub(crate) fn begin_alone(&self, command: Vec<u8>, over: Instant) {
         self.state().begin(command, None, over);
     }
 
     /// Gives what the worker knows to a wait that stands. A step is sent behind one that has none.
-    pub(super) fn lend(&self, standing: Standing, short_way: ShortWay, step: Option<(Behind, Vec<u8>)>) {
+    pub(crate) fn lend(&self, standing: Standing, short_way: ShortWay, step: Option<(Behind, Vec<u8>)>) {
         let mut state = self.state();
         state.lend(standing, Some(short_way));
         if let Some((behind, step)) = step {
@@ -113,50 +112,50 @@ impl IdleSocket {
     }
 
     /// Whether a wait is under way.
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         self.state().is_waiting()
     }
 
     /// Whether nothing was sent behind that.
-    pub(super) fn has_no_step(&self) -> bool {
+    pub(crate) fn has_no_step(&self) -> bool {
         self.state().has_no_step()
     }
 
     /// When the answer to what is under way should be there.
-    pub(super) fn over(&self) -> Instant {
+    pub(crate) fn over(&self) -> Instant {
         self.state().over
     }
 
     /// Until when the event loop is left to start jobs; `none` where it is not.
-    pub(super) fn told_by(&self, none: Instant) -> Instant {
+    pub(crate) fn told_by(&self, none: Instant) -> Instant {
         let told_by = self.state().told_by;
         told_by.filter(|by| Instant::now() < *by).unwrap_or(none)
     }
 
     /// Whether an add that may take a step along came before one of the last [`WAITS_FOR_ADDS`] waits. To be asked for each wait.
-    pub(super) fn had_adds(&self) -> bool {
+    pub(crate) fn had_adds(&self) -> bool {
         let waits = &self.shared.waits_for_adds;
         let left = waits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         left.is_ok()
     }
 
     /// Keeps jobs from running before something is told that the worker's loop is about to learn.
-    pub(super) fn hold_back(&self, held_back: bool) {
+    pub(crate) fn hold_back(&self, held_back: bool) {
         self.state().held_back = held_back;
     }
 
     /// Waits until [`IdleSocket::end`] may have something.
-    pub(super) async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         self.shared.ended.notified().await;
     }
 
     /// What ended, if the event loop saw it; with what the worker knows, unless its loop knows that.
-    pub(super) fn end(&self) -> Option<(End, Option<Standing>)> {
+    pub(crate) fn end(&self) -> Option<(End, Option<Standing>)> {
         self.state().take_end()
     }
 
     /// What ended, if it is there to be seen.
-    pub(super) fn look(&self) -> Option<(End, Option<Standing>)> {
+    pub(crate) fn look(&self) -> Option<(End, Option<Standing>)> {
         let mut state = self.state();
         state.read();
         state.lose_old_along();
@@ -164,7 +163,7 @@ impl IdleSocket {
     }
 
     /// Ends what is under way; a wait whose step is over may `stay`.
-    pub(super) fn break_off(&self, stays: bool) -> (Vec<End>, Option<Standing>) {
+    pub(crate) fn break_off(&self, stays: bool) -> (Vec<End>, Option<Standing>) {
         self.state().break_off(stays)
     }
 
@@ -240,7 +239,7 @@ impl IdleSocket {
 
     /// Records how jobs ended that were told: by this socket, or by the command that it gives, with the number of its step, which is to go along.
     /// Gives them back where that is for the worker's loop.
-    pub(super) fn finish(&self, report: Report) -> Result<Option<(i64, Vec<u8>)>, Report> {
+    pub(crate) fn finish(&self, report: Report) -> Result<Option<(i64, Vec<u8>)>, Report> {
         let along = self.state().finish(report)?;
         self.tell_loop();
         Ok(along)

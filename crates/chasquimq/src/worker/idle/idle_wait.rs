@@ -19,12 +19,17 @@ use tokio::sync::{mpsc, Notify};
 use super::{
     idle_socket::IdleSocket,
     short_way::{End, ShortWay},
-    standing::Standing,
-    step_request::{Behind, GRACE},
     wait_task::{marker_wait, wait_when_asked, Ask},
     woken::{read_end, Ends, Woken},
 };
-use crate::{keys::Keys, redis::connection::Connection};
+use crate::{
+    keys::Keys,
+    redis::connection::Connection,
+    worker::{
+        standing::Standing,
+        step_request::{Behind, GRACE},
+    },
+};
 
 // a socket that cannot be opened, or breaks, is not asked for without end
 const SOCKET_PAUSE: Duration = Duration::from_secs(1);
@@ -35,7 +40,7 @@ const BESIDE_LOOK: Duration = Duration::from_millis(10);
 
 /// What is being waited for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Pending {
+pub(crate) enum Pending {
     Nothing,
     /// The marker.
     Marker,
@@ -51,26 +56,26 @@ pub(super) enum Pending {
 
 impl Pending {
     /// Whether something else than the loop may take jobs.
-    pub(super) fn takes_jobs(self) -> bool {
+    pub(crate) fn takes_jobs(self) -> bool {
         matches!(self, Self::Step(_) | Self::Lent)
     }
 }
 
 /// The loop's end of the waiting task, and of the socket.
-pub(super) struct Waiter {
+pub(crate) struct Waiter {
     ask: mpsc::Sender<Ask>,
     woken: mpsc::Receiver<Woken>,
     cancel: Arc<Notify>,
     marker: String,
-    pub(super) pending: Pending,
+    pub(crate) pending: Pending,
     socket: Option<IdleSocket>,
     socket_asked: Option<Instant>,
     // the pending wait is the socket's
     by_socket: Option<Watch>,
     /// The wait that ended last was not read by the event loop that watches the socket.
-    pub(super) is_unread: bool,
+    pub(crate) is_unread: bool,
     /// The worker came to be idle since the last wait beside jobs began.
-    pub(super) has_idled: bool,
+    pub(crate) has_idled: bool,
     // when the server ends the pending wait
     ends: Instant,
     // a wait that was lost may be told news until then
@@ -92,7 +97,7 @@ impl Drop for Waiter {
 
 impl Waiter {
     /// Starts the waiting task; it ends with its connection, or with this value.
-    pub(super) fn start(connection: Connection, keys: &Keys) -> Self {
+    pub(crate) fn start(connection: Connection, keys: &Keys) -> Self {
         let (ask, request) = mpsc::channel(1);
         let (wake, woken) = mpsc::channel(1);
         let cancel = Arc::new(Notify::new());
@@ -115,7 +120,7 @@ impl Waiter {
     }
 
     /// Whether a socket is worth asking for now. It is said once in a while.
-    pub(super) fn wants_socket(&mut self) -> bool {
+    pub(crate) fn wants_socket(&mut self) -> bool {
         let usable = self.socket.as_ref().is_some_and(IdleSocket::is_usable);
         if usable || self.socket_asked.is_some_and(|at| at.elapsed() < SOCKET_PAUSE) {
             return false;
@@ -125,28 +130,28 @@ impl Waiter {
     }
 
     /// Takes a socket, which is watched by now. Call it only when none is being waited on.
-    pub(super) fn use_socket(&mut self, socket: Option<IdleSocket>) {
+    pub(crate) fn use_socket(&mut self, socket: Option<IdleSocket>) {
         if let Some(old) = std::mem::replace(&mut self.socket, socket) {
             old.close();
         }
     }
 
     /// Has waits go another way: what came by this one cannot be read.
-    pub(super) fn distrust_socket(&self) {
+    pub(crate) fn distrust_socket(&self) {
         if let Some(socket) = &self.socket {
             socket.close();
         }
     }
 
     /// Waits for the marker. Call it only when nothing is pending.
-    pub(super) fn wait(&mut self, time: Duration) {
+    pub(crate) fn wait(&mut self, time: Duration) {
         self.wait_for(self.marker.clone(), time, Pending::Marker);
     }
 
     /// The same while jobs are held: by the socket, where there is one, so that an add may take a step along, and a step can follow once none is held
     /// ([`Waiter::lend`]). A worker that always holds some, and whose jobs come from elsewhere, waits by the connection: its markers need not pass
     /// through the event loop.
-    pub(super) fn wait_beside_jobs(&mut self, time: Duration) {
+    pub(crate) fn wait_beside_jobs(&mut self, time: Duration) {
         let socket = self.socket.clone().filter(IdleSocket::is_usable);
         let is_worth_it = |socket: &IdleSocket| socket.had_adds() | std::mem::take(&mut self.has_idled);
         let Some(socket) = socket.filter(is_worth_it) else {
@@ -159,7 +164,7 @@ impl Waiter {
     }
 
     /// Waits for the marker of limits that are lifted. Call it only when nothing is pending.
-    pub(super) fn wait_for_lift(&mut self, marker: String, time: Duration) {
+    pub(crate) fn wait_for_lift(&mut self, marker: String, time: Duration) {
         self.wait_for(marker, time, Pending::Lift);
     }
 
@@ -173,7 +178,7 @@ impl Waiter {
 
     /// Waits for the marker, with a step behind. Call it only when nothing is pending and nothing is held; what the worker knows afterwards
     /// is known when the wait is over. `lease`: jobs that were taken must be known of within this.
-    pub(super) fn wait_and_step(
+    pub(crate) fn wait_and_step(
         &mut self,
         behind: Behind,
         step: Cmd,
@@ -204,7 +209,7 @@ impl Waiter {
     }
 
     /// Whether the wait under way is the socket's and has no step behind it that does anything.
-    pub(super) fn may_lend(&self) -> bool {
+    pub(crate) fn may_lend(&self) -> bool {
         match self.pending {
             // one that was shortened is the loop's to repeat
             Pending::Marker => self.by_socket.is_some() && self.lost_until.is_none_or(|until| until <= Instant::now()),
@@ -214,7 +219,7 @@ impl Waiter {
     }
 
     /// Lends such a wait what is known: an add may take a step along. `step` is sent behind a wait that began without one, where nothing is held.
-    pub(super) fn lend(&mut self, step: Option<(Behind, Cmd)>, standing: &mut Standing, mut short_way: ShortWay) {
+    pub(crate) fn lend(&mut self, step: Option<(Behind, Cmd)>, standing: &mut Standing, mut short_way: ShortWay) {
         if let Some(socket) = &self.socket {
             self.pending = match (&step, short_way.looks_at, standing.in_flight.jobs()) {
                 (Some((behind, _)), ..) => Pending::Step(*behind),
@@ -228,14 +233,14 @@ impl Waiter {
     }
 
     /// Keeps jobs behind what the loop is about to learn, and tells before it gives jobs.
-    pub(super) fn hold_back(&self, held_back: bool) {
+    pub(crate) fn hold_back(&self, held_back: bool) {
         if let Some(socket) = &self.socket {
             socket.hold_back(held_back);
         }
     }
 
     /// What ended of the wait under way, and the step behind it.
-    pub(super) async fn woken(&mut self, standing: &mut Standing) -> Ends {
+    pub(crate) async fn woken(&mut self, standing: &mut Standing) -> Ends {
         match (&self.socket, &mut self.by_socket) {
             (Some(socket), Some(watch)) => {
                 let (ended, is_unread) = watch.end(socket).await;
@@ -255,7 +260,7 @@ impl Waiter {
     }
 
     /// What ended of the wait under way, if it did by now, or within that time. An event loop may be too busy to read it.
-    pub(super) async fn own_end(&mut self, within: Duration, standing: &mut Standing) -> Option<Ends> {
+    pub(crate) async fn own_end(&mut self, within: Duration, standing: &mut Standing) -> Option<Ends> {
         let Some(socket) = self.socket.clone().filter(|_| self.by_socket.is_some()) else {
             return tokio::time::timeout(within, self.woken(standing)).await.ok();
         };
@@ -265,7 +270,7 @@ impl Waiter {
     }
 
     /// Ends a wait by the socket, whatever follows it: nobody reads what comes.
-    pub(super) fn leave_socket(&mut self, standing: &mut Standing) -> Ends {
+    pub(crate) fn leave_socket(&mut self, standing: &mut Standing) -> Ends {
         match self.socket.clone().filter(|_| self.by_socket.is_some()) {
             Some(socket) => self.over_by_socket(socket.break_off(false), standing),
             None => Ends::new(),
@@ -273,7 +278,7 @@ impl Waiter {
     }
 
     /// Breaks the wait off: what is known is the loop's again. Of a socket's, only the step behind it if that is over.
-    pub(super) async fn break_off(&mut self, standing: &mut Standing) -> Ends {
+    pub(crate) async fn break_off(&mut self, standing: &mut Standing) -> Ends {
         if let (Some(socket), Some(_)) = (&self.socket, &self.by_socket) {
             let ended = socket.break_off(self.pending != Pending::Alone);
             return self.over_by_socket(ended, standing);

@@ -17,10 +17,10 @@ const BYTES_PACKED: usize = 80;
 const BYTES_KNOWN: usize = 400;
 
 /// What is known of the jobs that a worker holds.
-pub(super) struct Held<'a> {
+pub(crate) struct Held<'a> {
     /// Bytes that have to be written, by a job's handle, where an end gives it a record.
-    pub(super) bytes: &'a dyn Fn(u32) -> usize,
-    pub(super) has_records: bool,
+    pub(crate) bytes: &'a dyn Fn(u32) -> usize,
+    pub(crate) has_records: bool,
 }
 
 type Known<'a> = &'a Held<'a>;
@@ -40,7 +40,7 @@ impl Held<'_> {
 
 /// Takes off what goes into the next step: whole reports, or a part of the first. A part is told by true: its report is recorded when the
 /// last part is.
-pub(super) fn cut(reports: &mut Vec<Report>, known: Known<'_>) -> (Vec<Report>, bool) {
+pub(crate) fn cut(reports: &mut Vec<Report>, known: Known<'_>) -> (Vec<Report>, bool) {
     let mut left = BUDGET;
     let mut whole = 0;
     for report in reports.iter() {

@@ -25,7 +25,7 @@ const MOST: f64 = 2048.0;
 const ALL_BUSY: Duration = Duration::from_millis(20);
 
 /// How long what ended may wait for more to end. A step costs the server about as much as ten jobs in it do.
-pub(super) const SHARE: Duration = Duration::from_millis(8);
+pub(crate) const SHARE: Duration = Duration::from_millis(8);
 const SHARE_MS: f64 = SHARE.as_millis() as f64;
 /// So many ends share a step cheaply enough: nobody waits for more of them.
 pub const ENDS_A_STEP: usize = 16;
@@ -36,7 +36,7 @@ const FAST: f64 = 10.0;
 
 /// Watches how fast jobs end.
 #[derive(Debug)]
-pub(super) struct Prefetch {
+pub(crate) struct Prefetch {
     seen: u64,
     per_ms: f64,
     since: Instant,
@@ -68,7 +68,7 @@ impl Default for Prefetch {
 
 impl Prefetch {
     /// A step was answered after this time. The shortest ways count: what is longer was held up.
-    pub(super) fn stepped(&mut self, way: Duration) {
+    pub(crate) fn stepped(&mut self, way: Duration) {
         let ms = way.as_secs_f64() * 1000.0;
         self.way_ms = match self.way_ms {
             known if known > 0.0 && known < ms => known * 0.95 + ms * 0.05,
@@ -77,12 +77,12 @@ impl Prefetch {
     }
 
     /// Jobs were handed over to somebody who had none.
-    pub(super) fn delivered_to_idle(&mut self) {
+    pub(crate) fn delivered_to_idle(&mut self) {
         self.since = Instant::now();
     }
 
     /// Jobs ended, the last of them `at` this time: the answer to a step may have come since, and the server be far away. The worker has so many slots.
-    pub(super) fn ended(&mut self, jobs: u64, at: Instant, slots: u32) {
+    pub(crate) fn ended(&mut self, jobs: u64, at: Instant, slots: u32) {
         if jobs == 0 {
             return;
         }
@@ -118,7 +118,7 @@ impl Prefetch {
     }
 
     /// Surplus was taken back: start again with none.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         *self = Self {
             since: self.since,
             way_ms: self.way_ms,
@@ -129,7 +129,7 @@ impl Prefetch {
     }
 
     /// The worker comes to wait, until something is due, if that is known.
-    pub(super) fn rests(&mut self, due: Option<Instant>) {
+    pub(crate) fn rests(&mut self, due: Option<Instant>) {
         let knows_more = |busy: Instant| due.is_some_and(|due| due < busy + ALL_BUSY);
         if !self.all_busy.is_some_and(knows_more) {
             self.reach = 1;
@@ -137,27 +137,27 @@ impl Prefetch {
     }
 
     /// Nobody starts what it has.
-    pub(super) fn is_silent(&mut self) {
+    pub(crate) fn is_silent(&mut self) {
         (self.reach, self.all_busy) = (1, None);
     }
 
     /// A step took more than it would have of few jobs while another worker was idle.
-    pub(super) fn found_all_busy(&mut self, at: Instant) {
+    pub(crate) fn found_all_busy(&mut self, at: Instant) {
         (self.reach, self.all_busy) = (u32::MAX, Some(at));
     }
 
     /// Whoever runs jobs has started what was taken, and is heard.
-    pub(super) fn is_heard(&mut self) {
+    pub(crate) fn is_heard(&mut self) {
         self.reach = self.reach.saturating_mul(2);
     }
 
     /// Jobs to take at once where another worker may be idle.
-    pub(super) fn reach(&self) -> u32 {
+    pub(crate) fn reach(&self) -> u32 {
         self.reach
     }
 
     /// Jobs to take in advance, with `held` jobs out and `concurrency` slots.
-    pub(super) fn ahead(&self, held: u32, concurrency: u32) -> u32 {
+    pub(crate) fn ahead(&self, held: u32, concurrency: u32) -> u32 {
         if self.seen < SEEN_BEFORE_SURPLUS {
             return 0;
         }
@@ -183,7 +183,7 @@ impl Prefetch {
     }
 
     /// Whether more may be expected to end soon that could share a step with these.
-    pub(super) fn shares(&self, ended: usize) -> bool {
+    pub(crate) fn shares(&self, ended: usize) -> bool {
         ended < ENDS_A_STEP && self.seen >= SEEN_BEFORE_SURPLUS && self.is_worth_sharing()
     }
 
@@ -192,13 +192,13 @@ impl Prefetch {
     }
 
     /// Within this a job of the surplus starts again, by the pace of late: jobs that started together may end together.
-    pub(super) fn gap(&self, concurrency: u32) -> Duration {
+    pub(crate) fn gap(&self, concurrency: u32) -> Duration {
         let handler_ms = f64::from(concurrency) / self.per_ms.max(f64::MIN_POSITIVE);
         Duration::from_secs_f64(handler_ms.min(MOST) / 1000.0).min(self.window())
     }
 
     /// Within this surplus starts, by the pace of late.
-    pub(super) fn window(&self) -> Duration {
+    pub(crate) fn window(&self) -> Duration {
         let shared_ms = if self.is_worth_sharing() { 2.0 * SHARE_MS } else { 0.0 };
         let ms = self.way_ms.clamp(WINDOW_MS, LONGEST_WAY_MS).max(shared_ms);
         Duration::from_secs_f64(ms / 1000.0)

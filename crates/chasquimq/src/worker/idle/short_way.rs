@@ -8,31 +8,29 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use super::{
-    batch::Batch,
-    due::Found,
-    fetch::Answer,
-    finish,
-    options::{Defaults, WorkerOptions},
-    outcomes::Outcomes,
-    prefetch::ENDS_A_STEP,
-    report::{Completed, Report},
-    room::Room,
-    standing::Standing,
-    step_request::{step_args, Behind, StepRequest},
-};
 use crate::{
     clock::{is_foreign, system_now_ms},
     redis::{
         connection::Connection,
         library::{Arg, STEP},
     },
+    worker::{
+        options::{Defaults, WorkerOptions},
+        record::{
+            finish,
+            outcomes::Outcomes,
+            report::{Completed, Report},
+        },
+        standing::Standing,
+        step_request::{step_args, Behind, StepRequest},
+        take::{batch::Batch, due::Found, fetch::Answer, prefetch::ENDS_A_STEP, room::Room},
+    },
 };
 
 /// Bytes of results that take this way: what is longer is cut into steps first (`portion`).
 const MOST_BYTES: usize = 16 * 1024;
 
-/// What is told by this way, of what [`super::Message`] tells.
+/// What is told by this way, of what [`crate::worker::Message`] tells.
 #[derive(Debug)]
 pub enum Told {
     /// Jobs that are active now, to be run.
@@ -51,7 +49,7 @@ pub enum Told {
 /// How what a worker's loop had left to others ended.
 #[derive(Debug)]
 #[cfg_attr(not(unix), expect(dead_code, reason = "nothing is left to others there"))]
-pub(super) enum End {
+pub(crate) enum End {
     /// A wait without a step: the marker came (true), or the time was over.
     Marker(bool),
     /// The step behind a wait was carried out: its reply.
@@ -74,28 +72,28 @@ pub(super) enum End {
 
 /// What it takes to record ends and to wait.
 #[derive(Debug)]
-pub(super) struct ShortWay {
+pub(crate) struct ShortWay {
     // for what its server knows: nothing is sent by it
     connection: Connection,
     base: String,
     options: WorkerOptions,
     /// The wait, as it is sent.
-    pub(super) wait: Vec<u8>,
+    pub(crate) wait: Vec<u8>,
     /// How long it lasts.
-    pub(super) time: Duration,
+    pub(crate) time: Duration,
     /// When the worker's loop looks for what is due, if that is before the wait ends.
-    pub(super) looks_at: Option<Instant>,
+    pub(crate) looks_at: Option<Instant>,
 }
 
 /// A step that was sent.
 #[derive(Debug)]
-pub(super) struct SentStep {
-    pub(super) request: StepRequest,
-    pub(super) outcomes: Outcomes,
+pub(crate) struct SentStep {
+    pub(crate) request: StepRequest,
+    pub(crate) outcomes: Outcomes,
 }
 
 impl ShortWay {
-    pub(super) fn new(connection: &Connection, base: &str, options: &WorkerOptions) -> Self {
+    pub(crate) fn new(connection: &Connection, base: &str, options: &WorkerOptions) -> Self {
         Self {
             connection: connection.clone(),
             base: base.to_owned(),
@@ -107,7 +105,7 @@ impl ShortWay {
     }
 
     /// Packs the step that records these ends of all that is held; `answer` brought it. Gives them back where that is for the loop.
-    pub(super) fn record(
+    pub(crate) fn record(
         &self,
         standing: &mut Standing,
         answer: &Answer,
@@ -151,7 +149,7 @@ impl ShortWay {
     }
 
     /// Takes in the reply to the step that recorded ends, if that is all it did. Gives what is to be told.
-    pub(super) fn recorded(&self, standing: &mut Standing, step: &SentStep, reply: &mut Value) -> Option<Told> {
+    pub(crate) fn recorded(&self, standing: &mut Standing, step: &SentStep, reply: &mut Value) -> Option<Told> {
         let Some((0, _)) = Answer::plainly_brings(reply) else {
             return None;
         };
@@ -178,13 +176,13 @@ impl ShortWay {
     }
 
     /// Whether the worker has to wait, and nothing else: nothing is due before that ends, and the clocks need not be measured.
-    pub(super) fn may_wait(&self, standing: &Standing) -> bool {
+    pub(crate) fn may_wait(&self, standing: &Standing) -> bool {
         let ends = Instant::now() + self.time;
         standing.due.next().is_none_or(|due| due >= ends) && self.may_stay(standing)
     }
 
     /// Whether a wait that stands may go on: the worker's loop knows of what is due before it ends.
-    pub(super) fn may_stay(&self, standing: &Standing) -> bool {
+    pub(crate) fn may_stay(&self, standing: &Standing) -> bool {
         let now = Instant::now();
         let looks_at = self.looks_at.unwrap_or(now + self.time);
         let is_news = standing.due.next().is_some_and(|due| due < looks_at);
@@ -192,7 +190,7 @@ impl ShortWay {
     }
 
     /// Packs a wait and the step behind it, if the worker may wait.
-    pub(super) fn wait(&self, standing: &mut Standing) -> Option<(Behind, Vec<u8>)> {
+    pub(crate) fn wait(&self, standing: &mut Standing) -> Option<(Behind, Vec<u8>)> {
         if !self.may_wait(standing) {
             return None;
         }
@@ -202,7 +200,7 @@ impl ShortWay {
     }
 
     /// A step that an add takes along, and what it asks for, packed.
-    pub(super) fn step_along(&self, standing: &mut Standing) -> Option<(StepRequest, Vec<u8>)> {
+    pub(crate) fn step_along(&self, standing: &mut Standing) -> Option<(StepRequest, Vec<u8>)> {
         // a limit that is met would end the wait
         if self.options.limiter.is_some() || !self.may_stay(standing) {
             return None;
@@ -213,7 +211,7 @@ impl ShortWay {
     }
 
     /// Whose steps it takes.
-    pub(super) fn owner(&self) -> &str {
+    pub(crate) fn owner(&self) -> &str {
         &self.options.id
     }
 

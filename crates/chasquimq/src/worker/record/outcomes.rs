@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::in_flight::{Group, InFlight};
 use crate::{
     error::{Error, Result},
     job::{frame::id_in, msgpack::Packer},
     redis::{library::Arg, reply::Reply},
+    worker::take::in_flight::{Group, InFlight},
 };
 
 /// An outcome that was refused.
@@ -49,7 +49,7 @@ pub enum FailureState {
 
 impl FailureState {
     /// What BullMQ calls the move.
-    pub(super) fn command(self) -> &'static str {
+    pub(crate) fn command(self) -> &'static str {
         match self {
             Self::Failed => "moveToFinished",
             Self::Delayed(_) => "moveToDelayed",
@@ -60,28 +60,28 @@ impl FailureState {
 
 /// Outcomes as the step script takes them.
 #[derive(Debug, Default)]
-pub(super) struct Outcomes {
-    pub(super) blob: Vec<u8>,
-    pub(super) keeps: Vec<u8>,
+pub(crate) struct Outcomes {
+    pub(crate) blob: Vec<u8>,
+    pub(crate) keeps: Vec<u8>,
     // instead of both, if this is one plain job that completed (`lua/step/fast_path.lua`)
-    pub(super) plain: Option<Vec<u8>>,
-    pub(super) now_ms: u64,
-    pub(super) flushed: Option<u64>,
+    pub(crate) plain: Option<Vec<u8>>,
+    pub(crate) now_ms: u64,
+    pub(crate) flushed: Option<u64>,
     // of a report that is recorded by later steps
-    pub(super) is_part: bool,
-    pub(super) failures: Vec<Failure>,
-    pub(super) jobs: u64,
+    pub(crate) is_part: bool,
+    pub(crate) failures: Vec<Failure>,
+    pub(crate) jobs: u64,
     // jobs that met a rate limit
-    pub(super) limited: Vec<u32>,
+    pub(crate) limited: Vec<u32>,
     // jobs that go back unstarted: when others have them, that is nobody's error
-    pub(super) returned: Vec<u32>,
-    pub(super) large: Vec<Box<str>>,
-    pub(super) sent: Vec<Sent>,
+    pub(crate) returned: Vec<u32>,
+    pub(crate) large: Vec<Box<str>>,
+    pub(crate) sent: Vec<Sent>,
 }
 
 /// An outcome that was refused, as a step's reply tells of it.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(crate) struct Refusal {
     // of the frame; 0: of a record
     first: u64,
     // in the frame; a record's id
@@ -94,7 +94,7 @@ impl Refusal {
     /// Reads those of a step's reply.
     /// # Errors
     /// [`Error::Malformed`].
-    pub(super) fn read_all(mut reply: Reply) -> Result<Vec<Self>> {
+    pub(crate) fn read_all(mut reply: Reply) -> Result<Vec<Self>> {
         let mut refusals = Vec::with_capacity(reply.len());
         while !reply.is_empty() {
             let mut refusal = reply.array()?;
@@ -111,7 +111,7 @@ impl Refusal {
 
 /// Which handles an operation speaks for, to name the refused ones.
 #[derive(Debug)]
-pub(super) enum Sent {
+pub(crate) enum Sent {
     Frame {
         first: u64,
         offset: u32,
@@ -133,7 +133,7 @@ pub(super) enum Sent {
 
 impl Outcomes {
     /// Nothing to record.
-    pub(super) fn none(now_ms: u64) -> Self {
+    pub(crate) fn none(now_ms: u64) -> Self {
         let mut empty = Packer::default();
         empty.array(0);
         Self {
@@ -145,12 +145,12 @@ impl Outcomes {
     }
 
     /// What stands behind a step's other arguments: the results and data that numbers in the blob are about, from 1 on.
-    pub(super) fn large(&self) -> impl Iterator<Item = Arg<'_>> {
+    pub(crate) fn large(&self) -> impl Iterator<Item = Arg<'_>> {
         self.large.iter().map(|text| Arg::from(&**text))
     }
 
     /// Which of them were refused.
-    pub(super) fn rejected(&mut self, refusals: Vec<Refusal>, in_flight: &mut InFlight) -> Vec<Rejected> {
+    pub(crate) fn rejected(&mut self, refusals: Vec<Refusal>, in_flight: &mut InFlight) -> Vec<Rejected> {
         let mut rejected = Vec::new();
         for refusal in refusals {
             let Some((handle, id)) = self.refused(&refusal) else {
@@ -193,7 +193,7 @@ impl Outcomes {
     }
 
     /// What is told of them when the answer cannot be read: nobody knows whether they were recorded.
-    pub(super) fn unknown(&self, error: &Error) -> Vec<Rejected> {
+    pub(crate) fn unknown(&self, error: &Error) -> Vec<Rejected> {
         let handles = self.sent.iter().flat_map(|sent| match sent {
             Sent::Frame { handle, count, .. } => *handle..handle + count,
             Sent::Record { handle, .. } => *handle..handle + 1,

@@ -31,7 +31,7 @@ pub struct Batch {
     pub extras: Vec<Extra>,
     /// Whose children those in frames are.
     pub siblings: Vec<Siblings>,
-    /// Its number among what is handed over, by which its jobs are drawn ([`super::Words`]).
+    /// Its number among what is handed over, by which its jobs are drawn ([`crate::worker::Words`]).
     pub offer: u32,
 }
 
@@ -74,7 +74,7 @@ pub struct Extra {
 
 impl Extra {
     /// Whether the job failed before, and its stack traces are not in the answer.
-    pub(super) fn lacks_traces(&self) -> bool {
+    pub(crate) fn lacks_traces(&self) -> bool {
         match &self.fields.stacktrace {
             Some(traces) => traces.is_empty(),
             None => self.fields.failed_reason.is_some(),
@@ -82,14 +82,14 @@ impl Extra {
     }
 
     /// Whether the answer does not hold all of the job.
-    pub(super) fn is_partial(&self) -> bool {
+    pub(crate) fn is_partial(&self) -> bool {
         self.lacks_traces() || self.fields.large_data.is_some()
     }
 }
 
 impl Batch {
     /// Puts in the data that jobs, by the index of their extras, had none of so far.
-    pub(super) fn put_data(&mut self, data: &HashMap<u32, String>) {
+    pub(crate) fn put_data(&mut self, data: &HashMap<u32, String>) {
         let more: usize = data.values().map(String::len).sum();
         let mut text = String::with_capacity(self.text.len() + more);
         let mut rest = self.text.as_str();
@@ -105,7 +105,7 @@ impl Batch {
         self.text = text;
     }
 
-    pub(super) fn push_frame(
+    pub(crate) fn push_frame(
         &mut self,
         first: u64,
         n: u32,
@@ -154,7 +154,7 @@ impl Batch {
     }
 
     /// A job with a record. `extra` is for one that is more than a number, or was started before.
-    pub(super) fn push_record(&mut self, number: u64, body: &Body, options: &Arc<JobOptions>, extra: Option<Extra>) {
+    pub(crate) fn push_record(&mut self, number: u64, body: &Body, options: &Arc<JobOptions>, extra: Option<Extra>) {
         self.text.push_str(&body.name);
         self.text.push_str(&body.data);
         let job = BatchJob {
@@ -171,7 +171,7 @@ impl Batch {
     }
 
     /// A job of a frame that cannot be read: it is to fail.
-    pub(super) fn push_unreadable(&mut self, number: u64, ids: Option<&str>, error: &Error) {
+    pub(crate) fn push_unreadable(&mut self, number: u64, ids: Option<&str>, error: &Error) {
         let Body { data, timestamp, .. } = Body::unreadable();
         self.text.push_str(&data);
         let options = self.options_index(&Arc::new(JobOptions::none("{}")));

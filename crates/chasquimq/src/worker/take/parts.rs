@@ -8,7 +8,7 @@ use crate::job::frame::MAX_JOBS;
 const MOST: i64 = MAX_JOBS as i64;
 
 /// One of what a step took, as its reply has it.
-pub(super) enum Part<'a> {
+pub(crate) enum Part<'a> {
     /// A frame of `count` jobs; `place`: that of its contents in the reply.
     Frame {
         first: i64,
@@ -23,7 +23,7 @@ pub(super) enum Part<'a> {
 }
 
 /// What a step took, part by part.
-pub(super) fn parts_of(taken: &[Value]) -> impl Iterator<Item = Part<'_>> {
+pub(crate) fn parts_of(taken: &[Value]) -> impl Iterator<Item = Part<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || match taken.get(at..)? {
         [] => None,

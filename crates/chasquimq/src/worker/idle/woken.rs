@@ -2,18 +2,19 @@
 
 use redis::Value;
 
-use super::{
-    apart::has_stubs,
-    fetch::Answer,
-    short_way::{End, SentStep},
-    standing::Standing,
-    step_request::{Behind, StepRequest},
+use super::short_way::{End, SentStep};
+use crate::{
+    error::{Error, Result},
+    worker::{
+        standing::Standing,
+        step_request::{Behind, StepRequest},
+        take::{apart::has_stubs, fetch::Answer},
+    },
 };
-use crate::error::{Error, Result};
 
 /// How a wait ended.
 #[derive(Debug)]
-pub(super) enum Woken {
+pub(crate) enum Woken {
     /// The marker came (true), or the time was over.
     Marker(bool),
     /// The same of a wait for limits to be lifted.
@@ -35,10 +36,10 @@ pub(super) enum Woken {
 }
 
 /// Ends, with the steps behind waits, or that went along.
-pub(super) type Ends = Vec<(Woken, Option<Behind>)>;
+pub(crate) type Ends = Vec<(Woken, Option<Behind>)>;
 
 /// What the loop hears of the end of something that it had left to others.
-pub(super) fn read_end(end: End, standing: &mut Standing) -> (Woken, Option<Behind>) {
+pub(crate) fn read_end(end: End, standing: &mut Standing) -> (Woken, Option<Behind>) {
     let along = |request: &StepRequest| {
         Some(Behind {
             number: request.number,

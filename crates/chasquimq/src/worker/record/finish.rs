@@ -4,8 +4,6 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     failed::{pack_claims, AttemptEnd, Failed},
-    in_flight::{Group, InFlight},
-    options::Defaults,
     outcomes::{Failure, FailureState, Outcomes, Sent},
     place::Place,
     report::{Completed, Ended, Outcome, Report},
@@ -14,10 +12,14 @@ use crate::{
     id::random_unit,
     job::{keep::Keep, msgpack::Packer, options::JobOptions},
     retry::{self, Retry, Tries},
+    worker::{
+        options::Defaults,
+        take::in_flight::{Group, InFlight},
+    },
 };
 
 /// Packs reports, and lets go of the jobs in them.
-pub(super) fn pack(reports: Vec<Report>, now_ms: u64, in_flight: &mut InFlight, defaults: &Defaults) -> Outcomes {
+pub(crate) fn pack(reports: Vec<Report>, now_ms: u64, in_flight: &mut InFlight, defaults: &Defaults) -> Outcomes {
     let mut packing = Packing {
         in_flight,
         defaults,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::worker::batch::BatchJob;
+use crate::worker::take::batch::BatchJob;
 
 const LOCK: Duration = Duration::from_secs(30);
 const WINDOW: Duration = Duration::from_millis(50);

@@ -2,32 +2,32 @@
 
 /// Jobs that there is room for.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Room {
+pub(crate) struct Room {
     /// Jobs to start now; -1 = none at all is looked for.
-    pub(super) want: i64,
+    pub(crate) want: i64,
     /// No more than so many of them where few jobs wait, and another worker for them.
-    pub(super) reach: i64,
+    pub(crate) reach: i64,
     /// Jobs to take in advance, where no worker waits for jobs.
-    pub(super) surplus: i64,
+    pub(crate) surplus: i64,
 }
 
 impl Room {
     /// Nothing is looked for.
-    pub(super) const NONE: Self = Self {
+    pub(crate) const NONE: Self = Self {
         want: -1,
         reach: 0,
         surplus: 0,
     };
     /// What comes next is looked for, and nothing is taken.
-    pub(super) const FULL: Self = Self { want: 0, ..Self::NONE };
+    pub(crate) const FULL: Self = Self { want: 0, ..Self::NONE };
 
     /// Whether fewer are taken where another worker waits for jobs.
-    pub(super) fn is_part(self) -> bool {
+    pub(crate) fn is_part(self) -> bool {
         self.reach < self.want
     }
 
     /// The same where nothing was to be taken.
-    pub(super) fn to_look(self) -> Self {
+    pub(crate) fn to_look(self) -> Self {
         Self {
             want: self.want.min(0),
             ..Self::FULL
@@ -35,7 +35,7 @@ impl Room {
     }
 
     /// The same without places that are needed for something else.
-    pub(super) fn without(self, places: usize) -> Self {
+    pub(crate) fn without(self, places: usize) -> Self {
         Self {
             want: (self.want - places as i64).max(self.want.min(0)),
             ..self

@@ -7,15 +7,15 @@ use super::{
     report::Report,
 };
 
-pub(super) struct Unrecorded {
+pub(crate) struct Unrecorded {
     /// As they came.
-    pub(super) reports: Vec<Report>,
+    pub(crate) reports: Vec<Report>,
     /// When the first of them came.
-    pub(super) since: Option<Instant>,
+    pub(crate) since: Option<Instant>,
     /// When the last of them ended: the loop may have been busy with a step since.
-    pub(super) ended_at: Instant,
+    pub(crate) ended_at: Instant,
     /// What is to be told of a report of which a part is recorded.
-    pub(super) of_part: (Vec<Rejected>, Vec<Failure>),
+    pub(crate) of_part: (Vec<Rejected>, Vec<Failure>),
 }
 
 impl Default for Unrecorded {
@@ -30,12 +30,12 @@ impl Default for Unrecorded {
 }
 
 impl Unrecorded {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.reports.is_empty()
     }
 
     /// Jobs of a report ended then.
-    pub(super) fn add(&mut self, report: Report, ended_at: Instant) {
+    pub(crate) fn add(&mut self, report: Report, ended_at: Instant) {
         self.ended_at = ended_at;
         if self.is_empty() {
             self.since = Some(Instant::now());
@@ -44,7 +44,7 @@ impl Unrecorded {
     }
 
     /// Jobs that go back unstarted, behind those before them in the waiting list.
-    pub(super) fn add_returning(&mut self, returning: Report) {
+    pub(crate) fn add_returning(&mut self, returning: Report) {
         match self.reports.last_mut().filter(|last| last.is_returning()) {
             Some(last) => last.others.extend(returning.others),
             None => self.reports.push(returning),

@@ -2,34 +2,37 @@
 
 use std::sync::Arc;
 
-use super::{in_flight::Group, outcomes::Sent};
-use crate::job::{
-    frame::{body_in_frame, id_in, APART_BYTES},
-    msgpack::Packer,
-    options::JobOptions,
-    record::{record_body, Body},
+use super::outcomes::Sent;
+use crate::{
+    job::{
+        frame::{body_in_frame, id_in, APART_BYTES},
+        msgpack::Packer,
+        options::JobOptions,
+        record::{record_body, Body},
+    },
+    worker::take::in_flight::Group,
 };
 
 /// Where an outcome's job is, and what decides what becomes of it.
 #[derive(Debug)]
-pub(super) struct Place {
-    pub(super) first: u64,
-    pub(super) n: u32,
-    pub(super) offset: u32,
-    pub(super) id: String,
-    pub(super) claim: u64,
+pub(crate) struct Place {
+    pub(crate) first: u64,
+    pub(crate) n: u32,
+    pub(crate) offset: u32,
+    pub(crate) id: String,
+    pub(crate) claim: u64,
     // what the ids of children in its frame begin with
     ids: Option<Arc<str>>,
     // of the frame it lies in
-    pub(super) blob: Option<Arc<Vec<u8>>>,
-    pub(super) attempts_made: u32,
-    pub(super) attempts_started: u32,
-    pub(super) options: Arc<JobOptions>,
+    pub(crate) blob: Option<Arc<Vec<u8>>>,
+    pub(crate) attempts_made: u32,
+    pub(crate) attempts_started: u32,
+    pub(crate) options: Arc<JobOptions>,
 }
 
 impl Place {
     #[inline]
-    pub(super) fn of(offset: u32, held: &Group) -> Self {
+    pub(crate) fn of(offset: u32, held: &Group) -> Self {
         match held {
             Group::Frame {
                 first,
@@ -74,7 +77,7 @@ impl Place {
 
     /// For the step script; `large`: what stands behind its other arguments.
     #[inline]
-    pub(super) fn pack(&self, items: &mut Packer, large: &mut Vec<Box<str>>) {
+    pub(crate) fn pack(&self, items: &mut Packer, large: &mut Vec<Box<str>>) {
         items
             .int(self.first as i64)
             .int(i64::from(self.n))
@@ -90,7 +93,7 @@ impl Place {
     }
 
     #[inline]
-    pub(super) fn sent(&self, handle: u32, group: Option<Group>) -> Sent {
+    pub(crate) fn sent(&self, handle: u32, group: Option<Group>) -> Sent {
         match self.first {
             0 => Sent::Record {
                 id: self.id.clone(),
@@ -113,7 +116,7 @@ impl Place {
 
 /// The body of a job of a frame, for its record. Where its data are long, they go apart (`lua/jobs/large.lua`).
 #[inline]
-pub(super) fn pack_body(items: &mut Packer, body: &[u8], large: &mut Vec<Box<str>>) {
+pub(crate) fn pack_body(items: &mut Packer, body: &[u8], large: &mut Vec<Box<str>>) {
     if body.len() < APART_BYTES {
         items.bytes(body);
         return;

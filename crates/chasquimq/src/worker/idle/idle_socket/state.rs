@@ -8,14 +8,14 @@ use crate::{
     error::Result,
     redis::wire::Watched,
     worker::{
-        along::StepAlong,
-        apart::has_stubs,
-        fetch::Answer,
-        offers::Offers,
-        report::Report,
-        short_way::{End, SentStep, ShortWay, Told},
+        idle::{
+            along::StepAlong,
+            short_way::{End, SentStep, ShortWay, Told},
+        },
+        record::report::Report,
         standing::Standing,
         step_request::{Behind, StepRequest, GRACE},
+        take::{apart::has_stubs, fetch::Answer, offers::Offers},
     },
 };
 

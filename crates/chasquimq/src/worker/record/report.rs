@@ -6,7 +6,7 @@ use crate::job::options::JobOptions;
 
 /// Bytes of a result that goes through scripts with others; Lua copies it several times on its way. A larger one lies apart, with a record of
 /// its job's own (`lua/jobs/large.lua`).
-pub(super) const MAX_RESULT: usize = 4 * 1024;
+pub(crate) const MAX_RESULT: usize = 4 * 1024;
 
 /// Outcomes reported together.
 #[derive(Debug, Default)]
@@ -27,26 +27,26 @@ pub struct Report {
 
 impl Report {
     /// Jobs of a frame that completed one behind the other stand so afterwards.
-    pub(super) fn sort(&mut self) {
+    pub(crate) fn sort(&mut self) {
         if !self.completed.is_sorted_by_key(|job| job.handle) {
             self.completed.sort_unstable_by_key(|job| job.handle);
         }
     }
 
     /// Whether it has jobs, and all of them go back unstarted.
-    pub(super) fn is_returning(&self) -> bool {
+    pub(crate) fn is_returning(&self) -> bool {
         let is_returned = |outcome: &Ended| matches!(outcome.outcome, Outcome::Returned);
         self.completed.is_empty() && !self.others.is_empty() && self.others.iter().all(is_returned)
     }
 
     /// Whether one of its jobs met a rate limit.
-    pub(super) fn is_limited(&self) -> bool {
+    pub(crate) fn is_limited(&self) -> bool {
         let is_limited = |outcome: &Ended| matches!(outcome.outcome, Outcome::RateLimited);
         self.others.iter().any(is_limited)
     }
 
     /// Jobs that are taken back: nobody has started them.
-    pub(super) fn returning(handles: impl IntoIterator<Item = u32>, now_ms: u64) -> Self {
+    pub(crate) fn returning(handles: impl IntoIterator<Item = u32>, now_ms: u64) -> Self {
         let returned = |handle| Ended {
             handle,
             outcome: Outcome::Returned,
@@ -71,13 +71,13 @@ pub struct Completed {
 impl Completed {
     /// Whether its result lies apart (`lua/jobs/large.lua`).
     #[inline]
-    pub(super) fn is_large(&self) -> bool {
+    pub(crate) fn is_large(&self) -> bool {
         self.bytes() > MAX_RESULT
     }
 
     /// Its result, in its report's text; empty: undefined.
     #[inline]
-    pub(super) fn result_in<'a>(&self, text: &'a str) -> &'a str {
+    pub(crate) fn result_in<'a>(&self, text: &'a str) -> &'a str {
         self.result
             .and_then(|(from, to)| text.get(from as usize..to as usize))
             .unwrap_or("")
@@ -85,7 +85,7 @@ impl Completed {
 
     /// Of its result.
     #[inline]
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.result.map_or(0, |(from, to)| to.saturating_sub(from) as usize)
     }
 }

@@ -18,7 +18,7 @@ const ANY_CLAIM: u64 = 0;
 
 /// What a worker holds under consecutive handles.
 #[derive(Debug)]
-pub(super) enum Group {
+pub(crate) enum Group {
     Frame {
         first: u64,
         n: u32,
@@ -52,7 +52,7 @@ impl Group {
 
 /// Every job this worker holds, by handle.
 #[derive(Debug, Default)]
-pub(super) struct InFlight {
+pub(crate) struct InFlight {
     groups: BTreeMap<u32, Group>,
     next_handle: u32,
     jobs: u32,
@@ -63,7 +63,7 @@ pub(super) struct InFlight {
 
 impl InFlight {
     /// One record, under the handle 0, whoever holds it.
-    pub(super) fn of_record(id: String, attempts_made: u32, attempts_started: u32, options: JobOptions) -> Self {
+    pub(crate) fn of_record(id: String, attempts_made: u32, attempts_started: u32, options: JobOptions) -> Self {
         let held = Group::Record {
             id,
             claim: ANY_CLAIM,
@@ -80,25 +80,25 @@ impl InFlight {
     }
 
     /// Number of jobs held.
-    pub(super) fn jobs(&self) -> u32 {
+    pub(crate) fn jobs(&self) -> u32 {
         self.jobs
     }
 
     /// Whether one of them has a record.
-    pub(super) fn has_records(&self) -> bool {
+    pub(crate) fn has_records(&self) -> bool {
         self.records > 0
     }
 
     /// The group a handle belongs to, and the handle's offset in it.
     #[inline]
-    pub(super) fn find(&mut self, handle: u32) -> Option<(u32, &mut Group)> {
+    pub(crate) fn find(&mut self, handle: u32) -> Option<(u32, &mut Group)> {
         let (base, held) = self.groups.range_mut(..=handle).next_back()?;
         let offset = handle - base;
         (offset < held.jobs()).then_some((offset, held))
     }
 
     /// Bytes of a job's name, options and data, about; none of a record, which has them already.
-    pub(super) fn bytes_known(&self, handle: u32) -> usize {
+    pub(crate) fn bytes_known(&self, handle: u32) -> usize {
         match self.groups.range(..=handle).next_back() {
             Some((_, Group::Frame { n, blob, .. })) => blob.len() / (*n).max(1) as usize,
             _ => 0,
@@ -122,7 +122,7 @@ impl InFlight {
 
     /// Jobs of a group ended, one behind the other. Gives the group when they were the last of it.
     #[inline]
-    pub(super) fn release(&mut self, handle: u32, jobs: u32) -> Option<Group> {
+    pub(crate) fn release(&mut self, handle: u32, jobs: u32) -> Option<Group> {
         self.jobs = self.jobs.saturating_sub(jobs);
         let (base, held) = self.groups.range_mut(..=handle).next_back()?;
         let base = *base;
@@ -144,7 +144,7 @@ impl InFlight {
     }
 
     /// A job that was released has not ended after all. `group`: what its release, or that of the last job of its group, gave.
-    pub(super) fn hold_again(&mut self, handle: u32, offset: u32, group: Option<Group>) {
+    pub(crate) fn hold_again(&mut self, handle: u32, offset: u32, group: Option<Group>) {
         let base = handle - offset;
         if let Some(group) = group {
             self.records += u32::from(matches!(group, Group::Record { .. }));
@@ -159,7 +159,7 @@ impl InFlight {
     }
 
     /// Handles of every job held.
-    pub(super) fn handles(&self) -> Vec<u32> {
+    pub(crate) fn handles(&self) -> Vec<u32> {
         let mut handles = Vec::with_capacity(self.jobs as usize);
         for (base, held) in &self.groups {
             let left = match held {
@@ -172,7 +172,7 @@ impl InFlight {
     }
 
     /// Id and claim of every job held.
-    pub(super) fn ids(&self) -> Vec<(String, u64)> {
+    pub(crate) fn ids(&self) -> Vec<(String, u64)> {
         let mut ids = Vec::with_capacity(self.jobs as usize);
         for held in self.groups.values() {
             match held {
@@ -194,14 +194,14 @@ impl InFlight {
 
     /// Makes sure that up to `most` jobs can be held one behind the other. Gives the handle of the first.
     #[inline]
-    pub(super) fn make_room(&mut self, most: u32) -> u32 {
+    pub(crate) fn make_room(&mut self, most: u32) -> u32 {
         self.next_handle = self.free_handles(most);
         self.next_handle
     }
 
     /// Holds jobs under the next handles.
     #[inline]
-    pub(super) fn hold(&mut self, held: Group) {
+    pub(crate) fn hold(&mut self, held: Group) {
         let jobs = held.jobs();
         self.records += u32::from(matches!(held, Group::Record { .. }));
         self.groups.insert(self.next_handle, held);
@@ -210,7 +210,7 @@ impl InFlight {
     }
 
     /// Holds no more what came last, from this handle on.
-    pub(super) fn let_go(&mut self, base: u32) {
+    pub(crate) fn let_go(&mut self, base: u32) {
         let last: Vec<u32> = self.groups.range(base..self.next_handle).map(|(at, _)| *at).collect();
         for held in last.iter().filter_map(|at| self.groups.remove(at)) {
             self.jobs -= held.jobs();
@@ -221,7 +221,7 @@ impl InFlight {
 
     /// The options that a text says, which jobs share.
     #[inline]
-    pub(super) fn options_of(&mut self, text: &str) -> Result<Arc<JobOptions>> {
+    pub(crate) fn options_of(&mut self, text: &str) -> Result<Arc<JobOptions>> {
         if let Some(options) = self.options.get(text) {
             return Ok(options.clone());
         }
@@ -239,7 +239,7 @@ impl InFlight {
 
 /// The lowest `jobs` bits. A frame has 64 jobs at most.
 #[inline]
-pub(super) fn all_of(jobs: u32) -> u64 {
+pub(crate) fn all_of(jobs: u32) -> u64 {
     u64::MAX >> (64 - jobs.clamp(1, 64))
 }
 

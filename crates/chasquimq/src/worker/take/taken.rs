@@ -27,7 +27,7 @@ const RECORD_COLUMNS: usize = 4;
 /// Takes in what a step took, in the order of the waiting list. Jobs that cannot be read are to fail; it is said, too.
 /// # Errors
 /// [`Error::Malformed`] when it is not told which jobs these are. None of them is held then.
-pub(super) fn take_in(
+pub(crate) fn take_in(
     mut taken: Reply,
     processed_on: u64,
     claim: u64,

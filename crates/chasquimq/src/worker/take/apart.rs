@@ -28,7 +28,7 @@ fn stubs_in(taken: &[Value]) -> (Vec<ApartFrame>, Vec<usize>) {
 }
 
 /// Whether a step brings stubs of frames.
-pub(super) fn has_stubs(reply: &Value) -> bool {
+pub(crate) fn has_stubs(reply: &Value) -> bool {
     match reply {
         Value::Array(values) => matches!(values.get(1), Some(Value::Array(taken)) if !stubs_in(taken).0.is_empty()),
         _ => false,
@@ -38,7 +38,7 @@ pub(super) fn has_stubs(reply: &Value) -> bool {
 /// Puts frames in the places of their stubs. One that is not there, or is no text, cannot be read: its jobs are to fail.
 /// # Errors
 /// As [`Connection::send`].
-pub(super) async fn read_frames(connection: &Connection, keys: &Keys, reply: &mut Value) -> Result<()> {
+pub(crate) async fn read_frames(connection: &Connection, keys: &Keys, reply: &mut Value) -> Result<()> {
     let Value::Array(values) = reply else { return Ok(()) };
     let Some(Value::Array(taken)) = values.get_mut(1) else {
         return Ok(());

@@ -7,29 +7,29 @@ use crate::job::{frame::bodies_in_frame, msgpack::Packer};
 
 /// How failed attempts of one operation end: those of one frame (first > 0), or of records, that share all of this.
 #[derive(Debug, PartialEq)]
-pub(super) struct AttemptEnd {
-    pub(super) first: u64,
+pub(crate) struct AttemptEnd {
+    pub(crate) first: u64,
     // of a frame's jobs
-    pub(super) frame_claim: u64,
-    pub(super) to: &'static str,
-    pub(super) keep: i64,
-    pub(super) due_ms: u64,
-    pub(super) attempts_made: u32,
-    pub(super) exhausted: bool,
+    pub(crate) frame_claim: u64,
+    pub(crate) to: &'static str,
+    pub(crate) keep: i64,
+    pub(crate) due_ms: u64,
+    pub(crate) attempts_made: u32,
+    pub(crate) exhausted: bool,
     // none: what was thrown has no message
-    pub(super) reason: Option<Arc<str>>,
+    pub(crate) reason: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
-pub(super) struct Failed {
-    pub(super) end: AttemptEnd,
+pub(crate) struct Failed {
+    pub(crate) end: AttemptEnd,
     places: Vec<Place>,
     traces: Vec<Arc<str>>,
 }
 
 impl Failed {
     #[inline]
-    pub(super) fn new(end: AttemptEnd) -> Self {
+    pub(crate) fn new(end: AttemptEnd) -> Self {
         Self {
             end,
             places: Vec::new(),
@@ -39,14 +39,14 @@ impl Failed {
 
     /// One more job, with its stack traces.
     #[inline]
-    pub(super) fn push(&mut self, place: Place, trace: Option<Arc<str>>) {
+    pub(crate) fn push(&mut self, place: Place, trace: Option<Arc<str>>) {
         self.places.push(place);
         self.traces.push(trace.unwrap_or_else(|| Arc::from("")));
     }
 
     /// For the step script; `large`: what stands behind its other arguments.
     #[inline]
-    pub(super) fn pack(&self, items: &mut Packer, large: &mut Vec<Box<str>>) {
+    pub(crate) fn pack(&self, items: &mut Packer, large: &mut Vec<Box<str>>) {
         let Self { end, places, traces } = self;
         items
             .array(if end.reason.is_some() { 14 } else { 15 })
@@ -87,7 +87,7 @@ impl Failed {
 
 /// The claims of jobs that end together: one number, where they share it.
 #[inline]
-pub(super) fn pack_claims(items: &mut Packer, claims: impl ExactSizeIterator<Item = u64> + Clone) {
+pub(crate) fn pack_claims(items: &mut Packer, claims: impl ExactSizeIterator<Item = u64> + Clone) {
     let mut others = claims.clone();
     let first = others.next().unwrap_or_default();
     if others.all(|claim| claim == first) {

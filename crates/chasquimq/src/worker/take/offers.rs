@@ -17,8 +17,8 @@ use std::{
 mod words;
 
 pub use self::words::Words;
-use super::{batch::Batch, options::WorkerOptions};
-use crate::clock::Moment;
+use super::batch::Batch;
+use crate::{clock::Moment, worker::options::WorkerOptions};
 
 /// Surplus starts within the window of its worker's pace, one job after the other. What is late by so much is somebody else's, if anybody is idle: that is asked
 /// first, and takes as long again.
@@ -39,7 +39,7 @@ const SURE_OF_LEASE: f64 = 0.95;
 
 /// Shared by the worker's loop and whoever runs its jobs.
 #[derive(Debug)]
-pub(super) struct Offers {
+pub(crate) struct Offers {
     words: Words,
     state: Mutex<State>,
 }
@@ -79,18 +79,18 @@ struct Offer {
 
 /// When jobs are late.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Terms {
+pub(crate) struct Terms {
     /// Within this surplus was to start.
-    pub(super) window: Duration,
+    pub(crate) window: Duration,
     /// Within this another one of them starts.
-    pub(super) gap: Duration,
+    pub(crate) gap: Duration,
     /// Jobs with slots are late at all: another worker could start them.
-    pub(super) with_slots: bool,
+    pub(crate) with_slots: bool,
 }
 
 /// What is to become of what nobody has drawn in time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Late {
+pub(crate) enum Late {
     /// It is wanted, if anybody is idle.
     IfAnyIdle,
     /// Surplus started too slowly.
@@ -99,14 +99,14 @@ pub(super) enum Late {
 
 /// Jobs that are taken back, oldest first.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct TakenBack {
-    pub(super) handles: Vec<u32>,
+pub(crate) struct TakenBack {
+    pub(crate) handles: Vec<u32>,
     /// Some of them had slots: nobody draws.
-    pub(super) is_silent: bool,
+    pub(crate) is_silent: bool,
 }
 
 impl Offers {
-    pub(super) fn new(options: &WorkerOptions) -> Self {
+    pub(crate) fn new(options: &WorkerOptions) -> Self {
         Self {
             words: Words::new(),
             state: Mutex::new(State {
@@ -131,12 +131,12 @@ impl Offers {
 
     // ---- The worker's side
 
-    pub(super) fn set_concurrency(&self, concurrency: u32) {
+    pub(crate) fn set_concurrency(&self, concurrency: u32) {
         self.state().concurrency = concurrency;
     }
 
     /// These jobs are about to be handed over; with them the worker holds `held` jobs.
-    pub(super) fn hand_over(&self, batch: &mut Batch, held: u32) {
+    pub(crate) fn hand_over(&self, batch: &mut Batch, held: u32) {
         let count = batch.jobs.len() as u32;
         let mut state = self.state();
         state.forget_drawn(&self.words);
@@ -171,14 +171,14 @@ impl Offers {
     }
 
     /// Handles to be returned.
-    pub(super) fn evicted(&self) -> Vec<u32> {
+    pub(crate) fn evicted(&self) -> Vec<u32> {
         std::mem::take(&mut self.state().evicted)
     }
 
     /// The lease was renewed between the moments at which that was sent and answered. If it may have lapsed before, all that nobody has drawn
     /// is taken back: others may have it. Gives the handles.
     #[must_use]
-    pub(super) fn lease(&self, renewed: RangeInclusive<Moment>) -> Vec<u32> {
+    pub(crate) fn lease(&self, renewed: RangeInclusive<Moment>) -> Vec<u32> {
         let mut state = self.state();
         let lasted = state.lasts(renewed.end());
         state.renewed = Some(*renewed.start());
@@ -191,7 +191,7 @@ impl Offers {
 
     /// The same for one who cannot return jobs: where it may have lapsed, it is over, and the worker's loop takes back.
     #[cfg(any(unix, test))]
-    pub(super) fn prolong(&self, renewed: Moment) {
+    pub(crate) fn prolong(&self, renewed: Moment) {
         let mut state = self.state();
         if state.lasts(&renewed) || !state.is_waiting(&self.words) {
             state.renewed = Some(renewed);
@@ -199,12 +199,12 @@ impl Offers {
     }
 
     /// Whether anything is not drawn.
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         self.state().is_waiting(&self.words)
     }
 
     /// When to look after what is not drawn.
-    pub(super) fn next_look(&self, terms: Terms) -> Option<Instant> {
+    pub(crate) fn next_look(&self, terms: Terms) -> Option<Instant> {
         self.look_after(terms, Instant::now())
     }
 
@@ -224,7 +224,7 @@ impl Offers {
     }
 
     /// What is late now, if anything is.
-    pub(super) fn late(&self, terms: Terms, now: Instant) -> Option<Late> {
+    pub(crate) fn late(&self, terms: Terms, now: Instant) -> Option<Late> {
         let look = self.look_after(terms, now)?;
         if look > now {
             return None;
@@ -242,12 +242,12 @@ impl Offers {
     }
 
     /// Takes back surplus, or all that nobody has drawn.
-    pub(super) fn take_back(&self, all: bool) -> TakenBack {
+    pub(crate) fn take_back(&self, all: bool) -> TakenBack {
         self.state().take_back(&self.words, all)
     }
 
     /// The same of what somebody else could start: all, if what had slots is late. The worker holds `held` jobs, with those that nobody has drawn.
-    pub(super) fn give_up(&self, terms: Terms, now: Instant, held: u32) -> TakenBack {
+    pub(crate) fn give_up(&self, terms: Terms, now: Instant, held: u32) -> TakenBack {
         let mut state = self.state();
         let runs_some = held > state.undrawn(&self.words);
         let slotted = state.slotted_late_at(&self.words);
@@ -262,17 +262,17 @@ impl Offers {
     // ---- The side of whoever runs the jobs
 
     /// What draws share.
-    pub(super) fn words(&self) -> &Words {
+    pub(crate) fn words(&self) -> &Words {
         &self.words
     }
 
     /// Whether jobs may start: the lease surely lasts. A process that has stood still finds out here, before it starts what others have run meanwhile.
-    pub(super) fn may_start(&self) -> bool {
+    pub(crate) fn may_start(&self) -> bool {
         self.state().lasts(&Moment::now())
     }
 
     /// Nothing is late while whoever runs jobs has reasons of its own to start none.
-    pub(super) fn hold(&self, held: bool) {
+    pub(crate) fn hold(&self, held: bool) {
         let mut state = self.state();
         state.held = held;
         if !held {

@@ -5,27 +5,28 @@ use std::{sync::Arc, time::Duration};
 use redis::{Cmd, Value};
 use tokio::sync::{mpsc, Notify};
 
-use super::{step_request::GRACE, woken::Woken};
+use super::woken::Woken;
 use crate::{
     error::Result,
     redis::{
         connection::Connection,
         library::{args, WAKE_NEXT},
     },
+    worker::step_request::GRACE,
 };
 
 // a server that refuses is not asked without end
-pub(super) const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
 /// What the task is asked.
-pub(super) struct Ask {
-    pub(super) marker: String,
-    pub(super) time: Duration,
-    pub(super) step: Option<Cmd>,
+pub(crate) struct Ask {
+    pub(crate) marker: String,
+    pub(crate) time: Duration,
+    pub(crate) step: Option<Cmd>,
 }
 
 /// Waits as it is asked, until nobody can ask any more.
-pub(super) async fn wait_when_asked(
+pub(crate) async fn wait_when_asked(
     connection: Connection,
     mut request: mpsc::Receiver<Ask>,
     woken: mpsc::Sender<Woken>,
@@ -95,12 +96,12 @@ async fn wait_once(connection: &Connection, ask: Ask) -> Woken {
 }
 
 /// Wakes another worker by a marker that this one heard and has no use for.
-pub(super) async fn wake_next(connection: &Connection, base: &str, marker: &str) -> Result<()> {
+pub(crate) async fn wake_next(connection: &Connection, base: &str, marker: &str) -> Result<()> {
     WAKE_NEXT.run(connection, base, &args![marker]).await.map(drop)
 }
 
 /// The command that waits for a marker.
-pub(super) fn marker_wait(marker: &str, time: Duration) -> Cmd {
+pub(crate) fn marker_wait(marker: &str, time: Duration) -> Cmd {
     let mut wait = redis::cmd("BZPOPMIN");
     // 0 would be for ever
     wait.arg(marker).arg(time.as_secs_f64().max(0.001));
