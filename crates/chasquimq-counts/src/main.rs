@@ -9,7 +9,7 @@ use std::{hint::black_box, process::ExitCode};
 
 use chasquimq::{
     frame::{single_frame, FrameBuilder, MAX_JOBS},
-    redis::library::{Arg, ADD_FRAMES},
+    redis::call::library::{Arg, ADD_FRAMES},
     worker::counted::Desk,
     AddBatch, ConnectOptions, Connection, JobOptions, NewJob,
 };

@@ -24,7 +24,7 @@ mod survey;
 use chasquimq::{
     msgpack::Packer,
     queue::search::{escaped, scan},
-    redis::{
+    redis::call::{
         library::{Arg, Script},
         reply::Reply,
     },

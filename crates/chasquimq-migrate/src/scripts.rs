@@ -1,5 +1,5 @@
 //! What `build.rs` makes of `lua/`: each transition as a script.
 
-use chasquimq::redis::library::Script;
+use chasquimq::redis::call::library::Script;
 
 include!(concat!(env!("OUT_DIR"), "/scripts.rs"));

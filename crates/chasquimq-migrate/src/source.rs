@@ -1,6 +1,6 @@
 //! Jobs as BullMQ stores them, to be compared with what they become.
 
-use chasquimq::{redis::reply::Reply, Result};
+use chasquimq::{redis::call::reply::Reply, Result};
 use redis::{cmd, pipe, Value};
 
 use super::{Migration, MOST_A_STEP};

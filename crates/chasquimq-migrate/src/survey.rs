@@ -1,6 +1,6 @@
 //! What BullMQ has of a queue.
 
-use chasquimq::{redis::reply::int, Error, Result};
+use chasquimq::{redis::call::reply::int, Error, Result};
 use redis::{cmd, Cmd, Value};
 
 use super::Migration;

@@ -6,9 +6,11 @@ use crate::{
     error::Result,
     job::frame::id_in,
     redis::{
+        call::{
+            library::{Arg, LIST_ACTIVE},
+            reply::Reply,
+        },
         connection::Connection,
-        library::{Arg, LIST_ACTIVE},
-        reply::Reply,
     },
 };
 

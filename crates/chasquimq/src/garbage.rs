@@ -19,7 +19,7 @@ use crate::{
         Body, StateFields,
     },
     lost::Lost,
-    redis::reply::{int, Reply},
+    redis::call::reply::{int, Reply},
 };
 
 /// How often things are changed by chance, a seed. With `CHASQUIMQ_GARBAGE=<times>` as many times more often, from another place on.

@@ -56,13 +56,15 @@ pub mod retry;
 mod schedulers;
 pub mod worker;
 
-pub use self::redis::{
+pub use crate::redis::{
+    call::functions::Found as FoundLibrary,
     connection::Connection,
-    functions::Found as FoundLibrary,
-    identity::{IdentityCheck, IdentityRefusal},
-    offer::TlsOffer,
-    options::{Address, ConnectOptions, Discovery, DiscoveryKind, Family, SentinelOptions, TlsOptions},
-    secret::Secret,
+    reach::{
+        identity::{IdentityCheck, IdentityRefusal},
+        offer::TlsOffer,
+        options::{Address, ConnectOptions, Discovery, DiscoveryKind, Family, SentinelOptions, TlsOptions},
+        secret::Secret,
+    },
     session::ConnectionEvent,
     sharing::{Access, Sharing},
 };

@@ -15,10 +15,12 @@ use crate::{
     job::{frame::MAX_JOBS, msgpack::Packer},
     keys::Keys,
     redis::{
+        call::{
+            exactly_once::Calls,
+            library::{args, COUNT_FRAMES, FIND_LOST, RECOVER_STALLED},
+            reply::Reply,
+        },
         connection::Connection,
-        exactly_once::Calls,
-        library::{args, COUNT_FRAMES, FIND_LOST, RECOVER_STALLED},
-        reply::Reply,
     },
 };
 

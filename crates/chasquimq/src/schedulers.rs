@@ -10,7 +10,7 @@ use crate::{
         options::JobOptions,
     },
     queue::Queue,
-    redis::{
+    redis::call::{
         library::{args, LIST_SCHEDULERS, NEXT_ITERATIONS, REMOVE_SCHEDULER, UPSERT_SCHEDULER},
         reply::{int, Reply},
     },

@@ -12,7 +12,7 @@ use std::{
 use chasquimq::{
     add::Call,
     redis::{
-        commands::Commands,
+        call::commands::Commands,
         wire::{Watched, WireId},
     },
     worker::StepAlong,

@@ -1,7 +1,7 @@
 //! The library of functions in each server, for administrators.
 
 use chasquimq::{
-    redis::library::{LIBRARY, LIBRARY_NAME},
+    redis::call::library::{LIBRARY, LIBRARY_NAME},
     FoundLibrary, ServerLibrary,
 };
 use napi_derive::napi;

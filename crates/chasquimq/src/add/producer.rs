@@ -8,11 +8,13 @@ use crate::{
     error::{Error, Result},
     keys::Keys,
     redis::{
-        commands::Commands,
+        call::{
+            commands::Commands,
+            exactly_once::{Calls, Ticket, CONFIRM_WITHIN},
+            library::{Arg, Script, ADD, ADD_AND_STEP, ADD_FRAMES},
+            reply::Reply,
+        },
         connection::Connection,
-        exactly_once::{Calls, Ticket, CONFIRM_WITHIN},
-        library::{Arg, Script, ADD, ADD_AND_STEP, ADD_FRAMES},
-        reply::Reply,
     },
     worker::StepAlong,
 };
@@ -261,7 +263,7 @@ pub(crate) fn read_full(reply: &mut Reply, queue: &str) -> Result<Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{add::NewJob, job::options::JobOptions, redis::options::ConnectOptions};
+    use crate::{add::NewJob, job::options::JobOptions, redis::reach::options::ConnectOptions};
 
     #[tokio::test]
     async fn a_call_that_was_under_way_elsewhere_for_too_long_is_not_sent_again() {

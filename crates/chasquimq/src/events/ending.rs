@@ -4,7 +4,7 @@ use super::entries::{Entry, PageSize};
 use crate::{
     error::Result,
     keys::Keys,
-    redis::{connection::Connection, reply::Reply},
+    redis::{call::reply::Reply, connection::Connection},
 };
 
 /// Entries that are looked through, from the newest on, before the job is taken for one that is long gone.

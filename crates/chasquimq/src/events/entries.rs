@@ -3,7 +3,7 @@
 use super::unpack::{unpack_entry, Event};
 use crate::{
     error::{Error, Result},
-    redis::reply::Reply,
+    redis::call::reply::Reply,
 };
 
 /// Bytes of a read, and of what is handed over at once, unless a single entry, or event, has more.

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     keys::Keys,
-    redis::{connection::Connection, options::ConnectOptions, reply::Reply, session::ConnectionEvent},
+    redis::{call::reply::Reply, connection::Connection, reach::options::ConnectOptions, session::ConnectionEvent},
 };
 
 const RETRY: Duration = Duration::from_millis(200);

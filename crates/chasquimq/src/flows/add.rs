@@ -13,7 +13,7 @@ use crate::{
     error::{Error, Result},
     keys::{qualified_name, slot_of, Keys},
     queue::{read_code, Queue},
-    redis::{
+    redis::call::{
         library::{args, Arg, ADD_FLOWS, MOVE_TO_WAITING_CHILDREN, REMOVE_DEPENDENCY},
         reply::Reply,
     },

@@ -8,7 +8,7 @@ use crate::{
     job::{msgpack::Packer, whole::read_all, Job},
     keys::Keys,
     queue::Queue,
-    redis::library::{args, READ_DEPENDENCIES},
+    redis::call::library::{args, READ_DEPENDENCIES},
 };
 
 /// Most children that one script call reads.

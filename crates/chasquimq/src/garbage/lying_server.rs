@@ -14,7 +14,7 @@ use crate::{
     job::options::JobOptions,
     keys::Keys,
     queue::{bulk::Pick, by_id::RetryOptions, lists::JobRange, Queue},
-    redis::framing::Framing,
+    redis::wire::framing::Framing,
     system_now_ms,
     worker::ManualStep,
     AddBatch, ConnectOptions, Error, NewJob,

@@ -6,7 +6,7 @@ use super::msgpack::Reader;
 use crate::{
     error::{Error, Result},
     keys::Keys,
-    redis::{connection::Connection, reply::Reply},
+    redis::{call::reply::Reply, connection::Connection},
 };
 
 /// What one read brings at most, unless one job or frame alone has more: nobody else is served meanwhile.

@@ -1,12 +1,12 @@
 //! Large data and results, which lie apart from what scripts read (`lua/jobs/large.lua`).
 
+use super::{apart::MAX_READ, Job, StateFields};
 use crate::{
     error::{Error, Result},
-    job::{apart::MAX_READ, Job, StateFields},
     keys::Keys,
     redis::{
+        call::reply::{int, Reply},
         connection::Connection,
-        reply::{int, Reply},
     },
 };
 

@@ -7,7 +7,7 @@ use super::{
     record::Body,
     state_fields::StateFields,
 };
-use crate::{error::Result, redis::reply::Reply};
+use crate::{error::Result, redis::call::reply::Reply};
 
 /// A job, whole, as a look-up gives it.
 #[derive(Debug, Clone, PartialEq)]

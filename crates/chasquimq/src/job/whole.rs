@@ -16,9 +16,11 @@ use crate::{
     error::Result,
     keys::Keys,
     redis::{
+        call::{
+            library::{args, READ_JOBS},
+            reply::Reply,
+        },
         connection::Connection,
-        library::{args, READ_JOBS},
-        reply::Reply,
     },
 };
 

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 
 use redis::Value;
 
+use super::Queue;
 use crate::{
     active::{Active, Whose},
     clock::Moment,
     error::{Error, Result},
     job::{msgpack::Packer, read_job, whole, Job},
-    queue::Queue,
-    redis::{
+    redis::call::{
         library::{args, Arg, Script, CLEAN_JOBS, FIND_FAILED, OBLITERATE, PROMOTE_JOBS, RETRY_JOBS},
         reply::{shape, Reply},
     },

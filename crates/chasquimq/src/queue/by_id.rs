@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Result},
     events::find_ending,
     job::{frame::MAX_BYTES, large::Large, whole::read_all, Job, StateFields},
-    redis::{
+    redis::call::{
         library::{
             args, CHANGE_PRIORITY, JOB_STATE, MOVE_ACTIVE, MOVE_DELAYED, REMOVE_DEDUP_KEY, RETRY_JOB, UPDATE_JOB,
         },

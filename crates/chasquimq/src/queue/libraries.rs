@@ -6,10 +6,12 @@ use super::Queue;
 use crate::{
     error::{Error, Result},
     redis::{
+        call::{
+            functions::Found,
+            library::{find, provide},
+            reply::Reply,
+        },
         connection::Connection,
-        functions::Found,
-        library::{find, provide},
-        reply::Reply,
     },
 };
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::Queue;
 use crate::{
     active::{in_range, Active, Whose},
     error::Result,
@@ -11,8 +12,7 @@ use crate::{
         whole::{complete_all, read_all},
         Job,
     },
-    queue::Queue,
-    redis::{
+    redis::call::{
         library::{args, LIST_JOBS},
         reply::Reply,
     },

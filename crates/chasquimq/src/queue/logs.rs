@@ -7,10 +7,10 @@ use std::{
     task::Poll,
 };
 
+use super::Queue;
 use crate::{
     error::{Error, Result},
-    queue::Queue,
-    redis::{
+    redis::call::{
         library::{args, Arg, LOG_JOB},
         reply::{int, Reply},
     },

@@ -12,7 +12,7 @@ use crate::{
         whole::{ask_for_one, read_one},
         Job,
     },
-    redis::reply::is_replica,
+    redis::call::reply::is_replica,
 };
 
 /// A look that is to be sent, or was.
@@ -74,7 +74,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{error::Error, job::frame::single_frame, keys::Keys, redis::options::ConnectOptions};
+    use crate::{error::Error, job::frame::single_frame, keys::Keys, redis::reach::options::ConnectOptions};
 
     fn text(text: &[u8]) -> Value {
         Value::BulkString(text.to_vec())

@@ -2,15 +2,17 @@
 
 use redis::{cmd, Value};
 
+use super::Queue;
 use crate::{
     error::{Error, Result},
     events::unpack::count_events,
     job::msgpack::Packer,
-    queue::Queue,
     redis::{
-        library::{args, COUNT_JOBS, COUNT_PRIORITIES, PUBLISH_EVENT},
-        names::split,
-        reply::{int, shape, Reply},
+        call::{
+            library::{args, COUNT_JOBS, COUNT_PRIORITIES, PUBLISH_EVENT},
+            reply::{int, shape, Reply},
+        },
+        reach::names::split,
     },
 };
 

@@ -21,18 +21,20 @@ mod waiting;
 use redis::Value;
 
 #[cfg(unix)]
-use crate::redis::wire::Watch;
 use crate::{
     add::{AddBatch, Added, Producer},
     error::{Error, Result},
     keys::Keys,
     redis::{
+        call::{
+            exactly_once::Calls,
+            library::{Arg, Script},
+            reply::{int, Reply},
+        },
         connection::Connection,
-        exactly_once::Calls,
-        library::{Arg, Script},
-        reply::{int, Reply},
         session::ConnectionEvent,
         sharing::{Access, Use},
+        wire::Watch,
     },
 };
 

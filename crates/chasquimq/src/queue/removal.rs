@@ -4,14 +4,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::{read_code, Queue};
 use crate::{
     active::{Active, Whose},
     error::Result,
     flows::children::split,
     job::msgpack::Packer,
     keys::qualified_name,
-    queue::{read_code, Queue},
-    redis::{
+    redis::call::{
         library::{args, LIST_CHILDREN, REMOVE_CHILDREN, REMOVE_DESCENDANTS, REMOVE_JOB},
         reply::Reply,
     },

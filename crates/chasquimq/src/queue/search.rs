@@ -8,7 +8,7 @@ use super::Queue;
 use crate::{
     error::Result,
     keys::{qualified_name, Keys},
-    redis::{connection::Connection, reply::Reply},
+    redis::{call::reply::Reply, connection::Connection},
 };
 
 /// Keys the server looks at in one step.

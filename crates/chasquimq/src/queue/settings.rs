@@ -5,7 +5,7 @@ use redis::Value;
 use super::Queue;
 use crate::{
     error::{Error, Result},
-    redis::{
+    redis::call::{
         library::{args, Arg, CONFIGURE, LIMIT_LEFT, PAUSE, SET_LIMIT},
         reply::{shape, Reply},
     },

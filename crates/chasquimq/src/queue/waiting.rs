@@ -8,7 +8,7 @@ use crate::{
     error::Result,
     job::{frame::MAX_JOBS, read_waiting, Job},
     keys::Keys,
-    redis::{connection::Connection, reply::Reply},
+    redis::{call::reply::Reply, connection::Connection},
 };
 
 /// After plain reads that did not do, so many look-ups ask the function at once.

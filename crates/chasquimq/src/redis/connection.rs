@@ -14,11 +14,10 @@ use std::{
 use redis::{Cmd, RedisError, Value};
 
 use super::{
-    discovery::slot_of_each_master,
+    call::functions::{Found, Functions},
     failure::{answer_to, is_broken, is_passing, to_error},
-    functions::{Found, Functions},
     link::Link,
-    options::ConnectOptions,
+    reach::{discovery::slot_of_each_master, options::ConnectOptions},
     session::{ConnectionEvent, Session, FIRST_RETRY},
     sharing::{Access, Use},
 };

@@ -9,9 +9,8 @@ use std::{
 use redis::{Arg, Cmd, RedisError};
 
 use super::{
-    certificate::code_of,
-    framing::{foreign_in, Foreign},
-    options::ConnectOptions,
+    reach::{certificate::code_of, options::ConnectOptions},
+    wire::framing::{foreign_in, Foreign},
 };
 use crate::error::{Error, RefusedCommand};
 

@@ -12,18 +12,15 @@ use std::{
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value};
 
 use super::{
-    names::Names,
-    options::ConnectOptions,
-    reply::is_replica,
-    stream,
-    transport::Transport,
-    wire::{refusal, refused, Answer, Wire},
+    call::reply::is_replica,
+    reach::{names::Names, options::ConnectOptions, stream},
+    wire::{refusal, refused, transport::Transport, Answer, Wire},
 };
 use crate::error::Error;
 
 /// An open connection that many tasks share. It closes with its last clone.
 #[derive(Clone)]
-pub(super) struct Link {
+pub(crate) struct Link {
     known: Arc<Known>,
 }
 
@@ -41,7 +38,7 @@ struct Known {
 }
 
 /// A connection that others keep open.
-pub(super) struct WeakLink(Weak<Known>);
+pub(crate) struct WeakLink(Weak<Known>);
 
 impl WeakLink {
     /// The connection, if it is there and of use.
@@ -204,7 +201,7 @@ impl Link {
 }
 
 /// A name that a connection bears for one of its users.
-pub(super) struct Named {
+pub(crate) struct Named {
     name: String,
     link: Link,
 }

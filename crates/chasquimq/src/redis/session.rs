@@ -16,13 +16,17 @@ use redis::RedisError;
 use tokio::{sync::watch, time::Instant};
 
 use super::{
-    discovery::Finder,
+    call::{
+        functions::{look, Found, Functions, LATELY},
+        scripts::LIBRARY_NAME,
+    },
     failure::to_error,
-    functions::{look, Found, Functions, LATELY},
     link::{Link, Named},
-    login::{check_version, field, in_time, log_in, server_info},
-    options::ConnectOptions,
-    scripts::LIBRARY_NAME,
+    reach::{
+        discovery::Finder,
+        login::{check_version, field, in_time, log_in, server_info},
+        options::ConnectOptions,
+    },
     sharing::{Access, Sharing, Use},
 };
 use crate::error::{Error, Result};

@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     link::{Link, WeakLink},
-    options::ConnectOptions,
+    reach::options::ConnectOptions,
 };
 use crate::error::{Error, Result};
 

@@ -11,15 +11,15 @@ use tokio::io::Interest;
 
 #[cfg(unix)]
 mod system {
-    pub(super) use std::{net::TcpStream, os::unix::net::UnixStream};
+    pub(crate) use std::{net::TcpStream, os::unix::net::UnixStream};
 }
 #[cfg(not(unix))]
 mod system {
-    pub(super) use tokio::net::TcpStream;
+    pub(crate) use tokio::net::TcpStream;
 }
 
 #[derive(Debug)]
-pub(super) enum Socket {
+pub(crate) enum Socket {
     Tcp(system::TcpStream),
     #[cfg(unix)]
     Unix(system::UnixStream),
@@ -109,7 +109,7 @@ mod of_unix {
     }
 
     /// The engine watches a socket as long as this is there: what an event loop watches costs the engine nothing.
-    pub(in super::super) struct Watch(AsyncFd<Arc<Socket>>);
+    pub(crate) struct Watch(AsyncFd<Arc<Socket>>);
 
     impl Watch {
         #[expect(
@@ -173,7 +173,7 @@ mod of_others {
     }
 
     /// The engine watches every socket.
-    pub(in super::super) struct Watch(Arc<Socket>);
+    pub(crate) struct Watch(Arc<Socket>);
 
     impl Watch {
         pub fn begin(socket: &Arc<Socket>) -> io::Result<Self> {
@@ -191,6 +191,6 @@ mod of_others {
 }
 
 #[cfg(not(unix))]
-pub(super) use of_others::Watch;
+pub(crate) use of_others::Watch;
 #[cfg(unix)]
-pub(super) use of_unix::Watch;
+pub(crate) use of_unix::Watch;

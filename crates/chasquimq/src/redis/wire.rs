@@ -5,6 +5,9 @@
 //! there is TLS.
 
 mod driver;
+pub(crate) mod framing;
+pub(crate) mod resp;
+pub(crate) mod transport;
 #[cfg(unix)]
 mod watched;
 
@@ -23,12 +26,12 @@ use tokio::{
     sync::{oneshot, watch, Notify},
 };
 
-use super::{
-    commands::Commands,
+use self::{
     framing::{foreign_in, Foreign, Framing},
     resp::parse,
     transport::{shrink, Transport, LONG},
 };
+use super::call::commands::Commands;
 use crate::error::{Error, Result};
 
 #[cfg(unix)]

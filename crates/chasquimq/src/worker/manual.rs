@@ -24,9 +24,11 @@ use crate::{
     keys::Keys,
     queue::Queue,
     redis::{
+        call::{
+            library::{args, Arg, EXTEND_LOCKS, STEP_JOB},
+            reply::Reply,
+        },
         connection::Connection,
-        library::{args, Arg, EXTEND_LOCKS, STEP_JOB},
-        reply::Reply,
     },
 };
 

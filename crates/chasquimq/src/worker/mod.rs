@@ -55,7 +55,7 @@ use crate::{
     keys::Keys,
     redis::{
         connection::Connection,
-        options::ConnectOptions,
+        reach::options::ConnectOptions,
         session::ConnectionEvent,
         sharing::{Access, Use},
     },

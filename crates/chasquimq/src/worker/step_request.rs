@@ -6,7 +6,7 @@ use super::{options::WorkerOptions, record::outcomes::Outcomes, take::room::Room
 use crate::{
     clock::{system_now_us, Moment},
     job::msgpack::Packer,
-    redis::library::Arg,
+    redis::call::library::Arg,
 };
 
 /// Bytes of jobs a step takes beyond those that start now.

@@ -178,7 +178,7 @@ fn a_late_copy_of_an_older_batch_is_not_added() {
 fn slots_and_clients_are_remembered_apart() {
     let mut queue = TestQueue::fresh();
     for (client, slot) in [("c", 0), ("c", 1), ("d", 0)] {
-        let mut call = queue.call(&chasquimq::redis::library::ADD);
+        let mut call = queue.call(&chasquimq::redis::call::library::ADD);
         call.arg(1000).arg(client).arg(slot).arg(1);
         Plan::new().frame(1).append_to(&mut call);
         queue.carry_out(&call);
@@ -396,7 +396,7 @@ fn a_refused_batch_changes_nothing() {
     for command in ["set", "xadd", "zadd", "hset", "lpush"] {
         let mut queue = TestQueue::with(Plan::new().frame(1));
         let keys = queue.show();
-        let mut call = queue.call(&chasquimq::redis::library::ADD);
+        let mut call = queue.call(&chasquimq::redis::call::library::ADD);
         call.arg(1000).arg("c").arg(0).arg(50);
         plan().append_to(&mut call);
         let refused = call
@@ -417,7 +417,7 @@ fn a_batch_is_refused_for_what_it_needs_alone() {
         (Plan::new().delayed("y", 2000).front("z"), true),
     ] {
         let queue = TestQueue::with(Plan::new().frame(1));
-        let mut call = queue.call(&chasquimq::redis::library::ADD);
+        let mut call = queue.call(&chasquimq::redis::call::library::ADD);
         call.arg(1000).arg("c").arg(0).arg(50);
         plan.append_to(&mut call);
         let done = call.exec(&mut Forbidden::command("lpush").connection);
@@ -433,7 +433,7 @@ fn a_key_of_another_type_refuses_the_whole_of_it() {
         queue.command("SET", suffix, &["foreign"]);
         let state: Vec<u8> = redis::from_redis_value(queue.command("GET", "state", &[])).expect("a state");
         let number = queue.next_number();
-        let mut call = queue.call(&chasquimq::redis::library::ADD);
+        let mut call = queue.call(&chasquimq::redis::call::library::ADD);
         call.arg(1000).arg("c").arg(0).arg(number);
         let plan = Plan::new()
             .frame(2)
@@ -515,7 +515,7 @@ fn a_single_record_is_refused_as_a_whole() {
         for command in ["set", "xadd", "zadd", "hset"] {
             let mut queue = TestQueue::with(Plan::new().frame(1));
             let keys = queue.show();
-            let mut call = queue.call(&chasquimq::redis::library::ADD);
+            let mut call = queue.call(&chasquimq::redis::call::library::ADD);
             call.arg(1000).arg("c").arg(0).arg(50);
             plan().append_to(&mut call);
             let refused = call.exec(&mut Forbidden::command(command).connection);
@@ -538,7 +538,7 @@ fn a_single_record_leaves_nothing_where_a_key_is_not_the_queues() {
         let mut queue = TestQueue::with(Plan::new().frame(1));
         queue.command("DEL", suffix, &[]);
         queue.command("SET", suffix, &["foreign"]);
-        let mut call = queue.call(&chasquimq::redis::library::ADD);
+        let mut call = queue.call(&chasquimq::redis::call::library::ADD);
         call.arg(1000).arg("c").arg(0).arg(50);
         plan.append_to(&mut call);
         let refused = call.query::<redis::Value>(&mut queue.probe.connection);

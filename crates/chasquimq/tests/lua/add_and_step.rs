@@ -1,6 +1,6 @@
 //! new -> active, for a job that a worker waits for: adding it and taking that worker's step are one call.
 
-use chasquimq::redis::library::{ADD, ADD_AND_STEP, ADD_FRAMES};
+use chasquimq::redis::call::library::{ADD, ADD_AND_STEP, ADD_FRAMES};
 use redis::Value;
 
 use crate::given::{

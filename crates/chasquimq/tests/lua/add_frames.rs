@@ -7,7 +7,7 @@ use crate::given::{
 };
 
 fn add_frames(queue: &mut TestQueue, now_ms: u64, number: u64, plan: &Plan) -> String {
-    let mut call = queue.call(&chasquimq::redis::library::ADD_FRAMES);
+    let mut call = queue.call(&chasquimq::redis::call::library::ADD_FRAMES);
     call.arg(now_ms).arg("c").arg(0).arg(number);
     plan.append_frames_to(&mut call);
     queue.carry_out(&call)
@@ -91,13 +91,13 @@ fn both_scripts_share_the_memory_of_a_slot() {
 fn a_refused_call_adds_nothing_and_leaves_a_usable_queue() {
     for command in ["set", "zadd", "xadd"] {
         let mut queue = TestQueue::with(Plan::new().frame(1));
-        let mut call = queue.call(&chasquimq::redis::library::ADD_FRAMES);
+        let mut call = queue.call(&chasquimq::redis::call::library::ADD_FRAMES);
         call.arg(1000).arg("c").arg(0).arg(50);
         Plan::new().frame(3).append_frames_to(&mut call);
         assert!(call.exec(&mut Forbidden::command(command).connection).is_err());
         assert_eq!(queue.probe.snapshot().log.len(), 1, "without {command}");
 
-        let mut call = queue.call(&chasquimq::redis::library::ADD_FRAMES);
+        let mut call = queue.call(&chasquimq::redis::call::library::ADD_FRAMES);
         call.arg(1000).arg("c").arg(0).arg(51);
         Plan::new().frame(2).append_frames_to(&mut call);
         queue.carry_out_unchecked(&call);

@@ -3,7 +3,7 @@
 use chasquimq::{
     frame::FrameBuilder,
     msgpack::Packer,
-    redis::library::{ADD_FRAMES, OBLITERATE},
+    redis::call::library::{ADD_FRAMES, OBLITERATE},
 };
 use redis::Value;
 

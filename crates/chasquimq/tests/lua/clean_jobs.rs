@@ -55,7 +55,7 @@ impl<'a> Call<'a> {
     }
 
     fn command(&self, queue: &TestQueue) -> redis::Cmd {
-        let mut call = queue.call(&chasquimq::redis::library::CLEAN_JOBS);
+        let mut call = queue.call(&chasquimq::redis::call::library::CLEAN_JOBS);
         call.arg(2000)
             .arg(self.client)
             .arg("b")

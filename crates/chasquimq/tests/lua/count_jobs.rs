@@ -29,7 +29,7 @@ fn every_state_is_counted() {
     assert_eq!(run!(queue, COUNT_JOBS), "[1 3 3 1 2 0 0]");
     queue.command("ZADD", "prioritized", &["1", "p"]);
     queue.command("ZADD", "waiting-children", &["1", "q", "2", "r"]);
-    let call = queue.call(&chasquimq::redis::library::COUNT_JOBS);
+    let call = queue.call(&chasquimq::redis::call::library::COUNT_JOBS);
     let counts: Vec<u64> = redis::from_redis_value(queue.carry_out_unchecked(&call)).expect("counts");
     assert_eq!(counts, [1, 3, 3, 1, 2, 1, 2]);
 }

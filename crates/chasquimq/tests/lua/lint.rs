@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use chasquimq::redis::library::KEYS;
+use chasquimq::redis::call::library::KEYS;
 
 const CALLED: [&str; 2] = ["transitions", "reads"];
 const FIELDS: [&str; 7] = ["KEYS", "ARGV", "RETURNS", "ERRORS", "EVENTS", "COST", "SOURCE"];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use chasquimq::redis::library::LIST_CHILDREN;
+use chasquimq::redis::call::library::LIST_CHILDREN;
 
 use crate::given::{
     queue::TestQueue,

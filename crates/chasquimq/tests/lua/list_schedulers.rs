@@ -8,7 +8,7 @@ use crate::{
 };
 
 fn list(queue: &mut TestQueue, ids: &[&str]) -> Vec<(String, String)> {
-    let mut call = queue.call(&chasquimq::redis::library::LIST_SCHEDULERS);
+    let mut call = queue.call(&chasquimq::redis::call::library::LIST_SCHEDULERS);
     call.arg(by_ids(ids));
     let values: Vec<Value> = redis::from_redis_value(queue.carry_out_value(&call)).expect("an answer");
     let text = |value: &Value| redis::from_redis_value(value.clone()).expect("a text");

@@ -84,7 +84,7 @@ fn a_job_that_is_missing_gets_no_log() {
 fn rows_that_come_together_are_answered_as_if_each_came_alone() {
     let mut queue = TestQueue::with(Plan::new().record("x").frame(2));
     run_once!(queue, LOG_JOB; "x", "zero", 0);
-    let mut call = queue.numbered_call(&chasquimq::redis::library::LOG_JOB, None);
+    let mut call = queue.numbered_call(&chasquimq::redis::call::library::LOG_JOB, None);
     let rows = [
         ("x", "one", 3),
         ("x", "two", 3),

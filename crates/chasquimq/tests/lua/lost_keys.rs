@@ -27,7 +27,7 @@ impl TestQueue {
     /// Makes the stalled check, in which keys are mended.
     pub fn check_stalled(&mut self) {
         self.command("DEL", "stalled", &[]);
-        let mut call = self.call(&chasquimq::redis::library::FIND_LOST);
+        let mut call = self.call(&chasquimq::redis::call::library::FIND_LOST);
         call.arg(60_000).arg("scan").arg("").arg("");
         self.carry_out_unchecked(&call);
     }
@@ -63,7 +63,7 @@ impl TestQueue {
 
     fn add_unchecked(&mut self, now_ms: u64, plan: &Plan) -> String {
         let number = self.next_number();
-        let mut call = self.call(&chasquimq::redis::library::ADD);
+        let mut call = self.call(&chasquimq::redis::call::library::ADD);
         call.arg(now_ms).arg("c").arg(0).arg(number);
         plan.append_to(&mut call);
         show_reply(&self.carry_out_unchecked(&call))
@@ -131,7 +131,7 @@ fn reads_tell_what_a_queue_without_a_state_holds() {
     let mut queue = full();
     let counts = run!(queue, COUNT_JOBS);
     queue.lose("state");
-    let call = queue.call(&chasquimq::redis::library::COUNT_JOBS);
+    let call = queue.call(&chasquimq::redis::call::library::COUNT_JOBS);
     let told = queue.carry_out_unchecked(&call);
     assert_eq!(show_reply(&told), counts);
     assert_eq!(queue.command("EXISTS", "state", &[]), Value::Int(0));
@@ -327,7 +327,7 @@ fn an_obliterated_queue_has_no_phantoms() {
     queue.step(Step::by("w").want(1));
     run_once!(queue, PAUSE, 1002, 1);
     queue.lose("takes");
-    let mut call = queue.numbered_call(&chasquimq::redis::library::OBLITERATE, Some(1003));
+    let mut call = queue.numbered_call(&chasquimq::redis::call::library::OBLITERATE, Some(1003));
     call.arg(10).arg(0).arg("0");
     assert_eq!(queue.carry_out_unchecked(&call), Value::Int(0));
 }

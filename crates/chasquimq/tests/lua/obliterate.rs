@@ -16,7 +16,7 @@ fn obliterate(queue: &mut TestQueue, count: u64, force: u64) -> Value {
 }
 
 fn obliterate_from(queue: &mut TestQueue, count: u64, force: u64, cursor: &[u8]) -> Value {
-    let mut call = queue.numbered_call(&chasquimq::redis::library::OBLITERATE, Some(1000));
+    let mut call = queue.numbered_call(&chasquimq::redis::call::library::OBLITERATE, Some(1000));
     call.arg(count).arg(force).arg(cursor);
     queue.carry_out_unchecked(&call)
 }
@@ -151,7 +151,7 @@ fn parents_elsewhere_start_untold_and_those_of_this_queue_go() {
 fn the_last_step_is_answered_as_before_when_it_is_sent_again() {
     let mut queue = TestQueue::with(Plan::new().frame(5));
     run_once!(queue, PAUSE, 1002, 1);
-    let mut call = queue.numbered_call(&chasquimq::redis::library::OBLITERATE, Some(1003));
+    let mut call = queue.numbered_call(&chasquimq::redis::call::library::OBLITERATE, Some(1003));
     call.arg(10).arg(0).arg("0");
     assert_eq!(queue.carry_out_unchecked(&call), Value::Int(0));
     // by others, who use the queue again

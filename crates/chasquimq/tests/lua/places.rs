@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use chasquimq::redis::library::ADD;
+use chasquimq::redis::call::library::ADD;
 use redis::Value;
 
 use crate::{
@@ -79,7 +79,7 @@ fn add_singles(queue: &mut TestQueue, count: usize, kinds: &[Kind]) {
 /// Keys are compared now and then: lines are long.
 macro_rules! run_unchecked {
     ($queue:expr, $script:ident $(, $arg:expr)* $(,)?) => {{
-        let mut call = $queue.call(&chasquimq::redis::library::$script);
+        let mut call = $queue.call(&chasquimq::redis::call::library::$script);
         $(call.arg($arg);)*
         $queue.carry_out_unchecked(&call)
     }};
@@ -87,13 +87,13 @@ macro_rules! run_unchecked {
 
 /// Gives a waiting job a record.
 fn amend(queue: &mut TestQueue, now_ms: u64, id: &str) {
-    let mut call = queue.numbered_call(&chasquimq::redis::library::UPDATE_JOB, Some(now_ms));
+    let mut call = queue.numbered_call(&chasquimq::redis::call::library::UPDATE_JOB, Some(now_ms));
     call.arg(id).arg("progress").arg("1");
     queue.carry_out_unchecked(&call);
 }
 
 fn remove(queue: &mut TestQueue, id: &str) {
-    let mut call = queue.numbered_call(&chasquimq::redis::library::REMOVE_JOB, Some(1001));
+    let mut call = queue.numbered_call(&chasquimq::redis::call::library::REMOVE_JOB, Some(1001));
     call.arg(id).arg(0);
     queue.carry_out_unchecked(&call);
 }

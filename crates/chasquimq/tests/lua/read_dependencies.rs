@@ -31,7 +31,7 @@ fn family() -> TestQueue {
 }
 
 pub fn read(queue: &mut TestQueue, ids: &[&str], wanted: &[(&str, i64, i64)]) -> String {
-    let mut call = queue.call(&chasquimq::redis::library::READ_DEPENDENCIES);
+    let mut call = queue.call(&chasquimq::redis::call::library::READ_DEPENDENCIES);
     call.arg(by_ids(ids)).arg(pages(wanted));
     show_reply(&queue.carry_out_unchecked(&call))
 }
@@ -87,7 +87,7 @@ fn a_large_kind_is_paged_by_a_scan() {
     );
     let (mut cursor, mut seen, mut calls) = (0, std::collections::BTreeSet::new(), 0);
     loop {
-        let mut call = queue.call(&chasquimq::redis::library::READ_DEPENDENCIES);
+        let mut call = queue.call(&chasquimq::redis::call::library::READ_DEPENDENCIES);
         call.arg(by_ids(&["p"])).arg(pages(&[("children", cursor, 100)]));
         let (next, page): (i64, Vec<String>) =
             redis::from_redis_value(queue.carry_out_unchecked(&call)).expect("a page");
@@ -126,7 +126,7 @@ fn all_of_very_many_come_a_thousand_a_call() {
     ] {
         let (mut cursor, mut seen, mut calls) = (0, std::collections::BTreeSet::new(), 0);
         while calls == 0 || cursor != 0 {
-            let mut call = queue.call(&chasquimq::redis::library::READ_DEPENDENCIES);
+            let mut call = queue.call(&chasquimq::redis::call::library::READ_DEPENDENCIES);
             call.arg(by_ids(&["p"])).arg(pages(&[(kind, cursor, 0)]));
             let (next, page): (i64, Vec<String>) =
                 redis::from_redis_value(queue.carry_out_unchecked(&call)).expect("a page");

@@ -104,7 +104,7 @@ fn large_jobs_are_read_a_few_at_a_time() {
     let mut wanted: Vec<&str> = vec!["1", "nobody", "2"];
     wanted.extend(ids.iter().map(String::as_str));
     let mut read = |ids: &[&str]| -> Vec<redis::Value> {
-        let mut call = queue.call(&chasquimq::redis::library::READ_JOBS);
+        let mut call = queue.call(&chasquimq::redis::call::library::READ_JOBS);
         call.arg(by_ids(ids));
         redis::from_redis_value(queue.carry_out_unchecked(&call)).expect("jobs")
     };

@@ -323,7 +323,7 @@ fn a_copy_that_comes_late_takes_nothing_away() {
     let mut lost = queue.find_lost(0, "w", &[]);
     let (items, _, _) = lost.parcel().expect("what is lost");
     let recover = |queue: &mut TestQueue, number: u64| {
-        let mut call = queue.call(&chasquimq::redis::library::RECOVER_STALLED);
+        let mut call = queue.call(&chasquimq::redis::call::library::RECOVER_STALLED);
         call.arg(1010).arg("c").arg("b").arg(number);
         call.arg(1).arg("w").arg(items.as_slice()).arg(1);
         queue.carry_out(&call)
@@ -352,7 +352,7 @@ fn many_bytes_are_brought_back_a_part_at_a_time() {
     queue.end_lease("w");
     let (items, count, is_last) = queue.find_lost(0, "", &[]).parcel().expect("what is lost");
     assert_eq!((count, is_last), (3, true));
-    let mut call = queue.numbered_call(&chasquimq::redis::library::RECOVER_STALLED, Some(1010));
+    let mut call = queue.numbered_call(&chasquimq::redis::call::library::RECOVER_STALLED, Some(1010));
     call.arg(1).arg("").arg(items).arg(1);
     assert_eq!(queue.carry_out(&call), "[1 2 [y z]]");
     queue.key_is("front", "y z");
@@ -365,7 +365,7 @@ fn a_call_sent_again_tells_of_the_same_jobs() {
     let mut queue = queue();
     queue.end_lease("dead");
     let (items, ..) = queue.find_lost(0, "", &[]).parcel().expect("what is lost");
-    let mut call = queue.numbered_call(&chasquimq::redis::library::RECOVER_STALLED, Some(1020));
+    let mut call = queue.numbered_call(&chasquimq::redis::call::library::RECOVER_STALLED, Some(1020));
     call.arg(1).arg("").arg(items).arg(1);
     assert_eq!(queue.carry_out(&call), "[0 4 [1 3 4 x]]");
     let keys = queue.show();

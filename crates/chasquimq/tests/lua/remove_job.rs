@@ -1,6 +1,6 @@
 //! Any state but active -> gone.
 
-use chasquimq::{redis::library::REMOVE_JOB, Deduplication};
+use chasquimq::{redis::call::library::REMOVE_JOB, Deduplication};
 
 use crate::given::{
     plan::Plan,

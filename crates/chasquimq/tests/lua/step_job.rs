@@ -1,6 +1,6 @@
 //! waiting -> active and active -> completed | failed | delayed | waiting, one job at a time, under a token
 
-use chasquimq::redis::library::STEP_JOB;
+use chasquimq::redis::call::library::STEP_JOB;
 
 use crate::given::{
     plan::Plan,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chasquimq::{
     frame::{child_id, is_stub, Frame},
     job::parent_header::ParentHeader,
-    redis::library::KEYS,
+    redis::call::library::KEYS,
 };
 use redis::Value;
 

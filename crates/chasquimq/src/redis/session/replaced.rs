@@ -6,19 +6,14 @@ use tokio::time::Instant;
 
 use super::Session;
 #[cfg(unix)]
-use crate::redis::link::Link;
-use crate::redis::options::ConnectOptions;
+use crate::redis::{link::Link, reach::options::ConnectOptions};
 
 /// A server that takes longer to reply may have been replaced.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Runs `talk` with a server. `None` when the server hangs and another has replaced it.
-    pub(in super::super) async fn unless_replaced<T>(
-        &self,
-        server: &ConnectOptions,
-        talk: impl Future<Output = T>,
-    ) -> Option<T> {
+    pub(crate) async fn unless_replaced<T>(&self, server: &ConnectOptions, talk: impl Future<Output = T>) -> Option<T> {
         if self.options.discovery.is_none() {
             return Some(talk.await);
         }
@@ -40,7 +35,7 @@ impl Session {
 
     /// Breaks off a connection to a server that hangs, once another has replaced it: an event loop that watches does not notice.
     #[cfg(unix)]
-    pub(in super::super) fn cut_once_replaced(&self, link: &Link) {
+    pub(crate) fn cut_once_replaced(&self, link: &Link) {
         if self.options.discovery.is_none() {
             return;
         }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{Answer, Shared, Waiting, Watcher, Wire};
-use crate::redis::commands::Commands;
+use crate::redis::call::commands::Commands;
 
 /// A connection as an event loop sees it, until it watches no more.
 #[derive(Debug)]
@@ -32,12 +32,12 @@ pub enum Watch {
 
 impl Wire {
     /// Which one it is.
-    pub(in super::super) fn id(&self) -> WireId {
+    pub(crate) fn id(&self) -> WireId {
         WireId(std::sync::Arc::as_ptr(&self.shared) as usize)
     }
 
     /// From now on this event loop reads; none while another one does. `wake` tells it of answers that the engine has read, on the engine's thread.
-    pub(in super::super) fn watched(&self, wake: impl Fn() + Send + 'static) -> Option<Watched> {
+    pub(crate) fn watched(&self, wake: impl Fn() + Send + 'static) -> Option<Watched> {
         let mut state = self.state();
         if state.watcher.is_some() {
             return None;
@@ -55,7 +55,7 @@ impl Wire {
     }
 
     /// The same, without keeping it open.
-    pub(in super::super) fn downgrade(&self) -> WeakWire {
+    pub(crate) fn downgrade(&self) -> WeakWire {
         WeakWire(std::sync::Arc::downgrade(&self.shared))
     }
 }
@@ -124,7 +124,7 @@ impl Drop for Watched {
 }
 
 /// A connection that somebody else keeps open.
-pub(in super::super) struct WeakWire(Weak<Shared>);
+pub(crate) struct WeakWire(Weak<Shared>);
 
 impl WeakWire {
     /// For how long something has had no answer; none once it is closed.

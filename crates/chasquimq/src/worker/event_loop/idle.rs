@@ -11,7 +11,7 @@ use super::Loop;
 use crate::{
     clock::{system_now_ms, system_now_us},
     error::Result,
-    redis::{
+    redis::call::{
         library::{Arg, STEP},
         reply::Reply,
     },

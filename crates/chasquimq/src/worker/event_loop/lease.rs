@@ -9,7 +9,7 @@ use crate::{
     clock::{system_now_ms, Moment},
     error::Result,
     lost::{Scan, Search},
-    redis::library::{args, Arg, RELEASE_WORKER, RENEW_LEASE},
+    redis::call::library::{args, Arg, RELEASE_WORKER, RENEW_LEASE},
     worker::{idle::idle_wait::Pending, manual::extend_locks, message::Message},
 };
 

@@ -13,7 +13,7 @@ use crate::{
     clock::Moment,
     error::{Error, Result},
     job::large::{self, Large},
-    redis::reply::Reply,
+    redis::call::reply::Reply,
     worker::{
         message::Message,
         record::outcomes::{Outcomes, Rejected},

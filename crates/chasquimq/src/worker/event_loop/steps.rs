@@ -14,7 +14,7 @@ use super::Loop;
 use crate::{
     clock::system_now_ms,
     error::{Error, Result},
-    redis::library::STEP,
+    redis::call::library::STEP,
     worker::{
         idle::idle_wait::Pending,
         message::Message,

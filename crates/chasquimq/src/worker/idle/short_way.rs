@@ -11,8 +11,8 @@ use redis::Value;
 use crate::{
     clock::{is_foreign, system_now_ms},
     redis::{
+        call::library::{Arg, STEP},
         connection::Connection,
-        library::{Arg, STEP},
     },
     worker::{
         options::{Defaults, WorkerOptions},

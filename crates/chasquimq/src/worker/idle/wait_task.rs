@@ -9,8 +9,8 @@ use super::woken::Woken;
 use crate::{
     error::Result,
     redis::{
+        call::library::{args, WAKE_NEXT},
         connection::Connection,
-        library::{args, WAKE_NEXT},
     },
     worker::step_request::GRACE,
 };

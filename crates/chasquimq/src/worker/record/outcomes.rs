@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     error::{Error, Result},
     job::{frame::id_in, msgpack::Packer},
-    redis::{library::Arg, reply::Reply},
+    redis::call::{library::Arg, reply::Reply},
     worker::take::in_flight::{Group, InFlight},
 };
 

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     job::frame::is_stub,
-    redis::reply::Reply,
+    redis::call::reply::Reply,
     worker::record::outcomes::Refusal,
 };
 

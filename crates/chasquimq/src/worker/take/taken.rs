@@ -15,7 +15,7 @@ use crate::{
         options::JobOptions,
         Body, StateFields,
     },
-    redis::reply::Reply,
+    redis::call::reply::Reply,
 };
 
 /// Jobs that a step takes at most.

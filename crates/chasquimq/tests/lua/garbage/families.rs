@@ -1,6 +1,6 @@
 //! The same for flows: what parents know of their children, and children of their parents.
 
-use chasquimq::redis::library::{
+use chasquimq::redis::call::library::{
     ADD_FLOWS, CLEAN_JOBS, LIST_ACTIVE, LIST_CHILDREN, LIST_JOBS, MOVE_TO_WAITING_CHILDREN, READ_DEPENDENCIES,
     READ_JOBS, REMOVE_CHILDREN, REMOVE_DEPENDENCY, REMOVE_DESCENDANTS, REMOVE_JOB, RETRY_JOB, STEP,
 };

@@ -5,7 +5,7 @@ mod families;
 mod moves;
 mod play;
 
-use chasquimq::redis::library::{
+use chasquimq::redis::call::library::{
     ADD, CHANGE_PRIORITY, CLEAN_JOBS, COUNT_JOBS, FIND_FAILED, JOB_STATE, LIST_ACTIVE, LIST_JOBS, LOG_JOB,
     MOVE_DELAYED, PROMOTE_JOBS, READ_JOBS, REMOVE_JOB, RETRY_JOB, RETRY_JOBS, STEP, UPDATE_JOB,
 };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use chasquimq::{redis::library::Script, Body};
+use chasquimq::{redis::call::library::Script, Body};
 use chasquimq_migrate::scripts::{ADOPT_DEDUP, ADOPT_JOBS, ADOPT_QUEUE, RETURN_JOBS, RETURN_QUEUE, SETTLE_ADOPTED};
 use redis::{Cmd, RedisResult, Value};
 

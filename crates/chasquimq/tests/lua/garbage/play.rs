@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chasquimq::{
     active::Active,
     lost::Lost,
-    redis::library::{Script, FIND_LOST, LIST_ACTIVE, RECOVER_STALLED},
+    redis::call::library::{Script, FIND_LOST, LIST_ACTIVE, RECOVER_STALLED},
 };
 use redis::{Cmd, Value};
 

@@ -10,7 +10,7 @@ use chasquimq::{
     active::{in_range, Active},
     lost::Lost,
     msgpack::Packer,
-    redis::library::{
+    redis::call::library::{
         Script, ADD, ADD_FLOWS, COUNT_FRAMES, FIND_LOST, LIBRARY, LIBRARY_NAME, LIST_ACTIVE, LIST_JOBS, READ_JOBS,
         RECOVER_STALLED, STEP,
     },
@@ -29,7 +29,7 @@ use crate::probe::{
 /// Runs a script on a queue with these arguments, checks every key, and gives the reply as text. The engine's by its name, another's by reference.
 macro_rules! run {
     ($queue:expr, $script:ident $(, $arg:expr)* $(,)?) => {
-        $crate::given::queue::run!($queue, &chasquimq::redis::library::$script $(, $arg)*)
+        $crate::given::queue::run!($queue, &chasquimq::redis::call::library::$script $(, $arg)*)
     };
     ($queue:expr, $script:expr $(, $arg:expr)* $(,)?) => {{
         #[allow(unused_mut, reason = "a script without arguments")]

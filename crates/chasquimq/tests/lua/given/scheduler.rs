@@ -89,7 +89,7 @@ impl TestQueue {
         } else {
             self.next_number()
         };
-        let mut call = self.call(&chasquimq::redis::library::UPSERT_SCHEDULER);
+        let mut call = self.call(&chasquimq::redis::call::library::UPSERT_SCHEDULER);
         call.arg(now_ms).arg("u").arg(1).arg(number).arg(upsert.id);
         call.arg(schedule.0).arg(record.0).arg(job.0);
         self.carry_out(&call)
@@ -103,7 +103,7 @@ impl TestQueue {
             packed.array(7).str(id).int(*slot).int(*next_ms);
             pack_job(&mut packed, id, 0, false);
         }
-        let mut call = self.call(&chasquimq::redis::library::NEXT_ITERATIONS);
+        let mut call = self.call(&chasquimq::redis::call::library::NEXT_ITERATIONS);
         call.arg(now_ms).arg(packed.0);
         self.carry_out(&call)
     }

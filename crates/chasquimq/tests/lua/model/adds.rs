@@ -1,6 +1,6 @@
 //! Additions, in the queue and in the model.
 
-use chasquimq::redis::library::{ADD, ADD_FRAMES};
+use chasquimq::redis::call::library::{ADD, ADD_FRAMES};
 
 use super::{drive::Drive, state::At};
 use crate::given::{plan::Plan, queue::show_reply};

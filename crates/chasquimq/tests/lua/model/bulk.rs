@@ -1,6 +1,6 @@
 //! What is done to many jobs of a state at once, in the queue and in the model.
 
-use chasquimq::{msgpack::Packer, redis::library::CLEAN_JOBS};
+use chasquimq::{msgpack::Packer, redis::call::library::CLEAN_JOBS};
 
 use super::{drive::Drive, state::Job};
 use crate::given::queue::run;

@@ -148,7 +148,7 @@ impl Drive {
     }
 
     fn read(&mut self, what: &Packer) -> Vec<Value> {
-        let mut call = self.queue.call(&chasquimq::redis::library::READ_JOBS);
+        let mut call = self.queue.call(&chasquimq::redis::call::library::READ_JOBS);
         call.arg(&what.0);
         match self.queue.carry_out_unchecked(&call) {
             Value::Array(values) => values,

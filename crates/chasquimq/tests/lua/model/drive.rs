@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chasquimq::redis::library::OBLITERATE;
+use chasquimq::redis::call::library::OBLITERATE;
 use redis::Value;
 
 use super::{

@@ -1,6 +1,6 @@
 //! All jobs that are not active move to BullMQ's keys, and come back.
 
-use chasquimq::redis::library::Script;
+use chasquimq::redis::call::library::Script;
 use chasquimq_migrate::scripts::{ADOPT_JOBS, ADOPT_QUEUE, RETURN_JOBS, RETURN_QUEUE};
 
 use super::drive::Drive;

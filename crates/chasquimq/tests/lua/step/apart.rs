@@ -307,7 +307,7 @@ fn data_come_to_lie_apart_and_stay_there() {
 fn nothing_is_left_of_an_obliterated_queue() {
     let mut queue = ended();
     run_once!(queue, PAUSE, 1020, 1);
-    let mut call = queue.numbered_call(&chasquimq::redis::library::OBLITERATE, Some(1020));
+    let mut call = queue.numbered_call(&chasquimq::redis::call::library::OBLITERATE, Some(1020));
     call.arg(1000).arg(1).arg("0");
     queue.carry_out_unchecked(&call);
     queue.keys_are("lease:w: set");

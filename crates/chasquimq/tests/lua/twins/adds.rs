@@ -1,7 +1,7 @@
 //! Adds: of one job, mostly, by itself or for a worker that waits.
 
 use chasquimq::{
-    redis::library::{ADD, ADD_AND_STEP, ADD_FLOWS, ADD_FRAMES},
+    redis::call::library::{ADD, ADD_AND_STEP, ADD_FLOWS, ADD_FRAMES},
     Deduplication,
 };
 use redis::Value;

@@ -1,6 +1,6 @@
 //! What somebody else does to the queue, or to a job of it.
 
-use chasquimq::redis::library::{
+use chasquimq::redis::call::library::{
     Script, CHANGE_PRIORITY, LOG_JOB, MOVE_DELAYED, PAUSE, PROMOTE_JOBS, REMOVE_JOB, RETRY_JOB, SET_LIMIT, UPDATE_JOB,
 };
 

@@ -10,7 +10,7 @@ mod steps;
 
 use std::collections::BTreeMap;
 
-use chasquimq::redis::library::CONFIGURE;
+use chasquimq::redis::call::library::CONFIGURE;
 use redis::Value;
 use shown::{one_by_one, show_steady, state_of, unpadded, UNLIMITED};
 

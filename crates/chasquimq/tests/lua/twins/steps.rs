@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use chasquimq::{frame::Frame, redis::library::MOVE_ACTIVE};
+use chasquimq::{frame::Frame, redis::call::library::MOVE_ACTIVE};
 use redis::Value;
 
 use super::{

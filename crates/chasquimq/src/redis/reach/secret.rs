@@ -35,7 +35,7 @@ impl fmt::Debug for Secret {
 mod tests {
     use crate::redis::{
         connection::Connection,
-        options::{Address, ConnectOptions, Discovery, DiscoveryKind, SentinelOptions, TlsOptions},
+        reach::options::{Address, ConnectOptions, Discovery, DiscoveryKind, SentinelOptions, TlsOptions},
     };
 
     fn with_secrets() -> ConnectOptions {

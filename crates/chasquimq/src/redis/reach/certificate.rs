@@ -6,7 +6,7 @@ use rustls::{pki_types::CertificateDer, CertificateError};
 
 /// A connection that failed for its certificate. Reads as its cause.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(crate) struct Refused {
     /// Node's code.
     pub code: &'static str,
     /// What went wrong.
@@ -25,12 +25,12 @@ impl Error for Refused {}
 const OTHER_NAME: &str = "ERR_TLS_CERT_ALTNAME_INVALID";
 
 /// Node's code, if it is for its certificate that a connection failed.
-pub(super) fn code_of(error: &io::Error) -> Option<&'static str> {
+pub(crate) fn code_of(error: &io::Error) -> Option<&'static str> {
     error.get_ref()?.downcast_ref::<Refused>().map(|refused| refused.code)
 }
 
 /// Node's code for the refusal of a certificate, which the others were to vouch for.
-pub(super) fn code_for(
+pub(crate) fn code_for(
     refusal: &rustls::Error,
     shown: &CertificateDer<'_>,
     others: &[CertificateDer<'_>],
@@ -56,12 +56,12 @@ pub(super) fn code_for(
 }
 
 /// Node's code of this name, for what a caller refuses by itself.
-pub(super) fn code_named(name: &str) -> Option<&'static str> {
+pub(crate) fn code_named(name: &str) -> Option<&'static str> {
     (name == OTHER_NAME).then_some(OTHER_NAME)
 }
 
 /// Whether a certificate was refused only because it is for another name.
-pub(super) fn is_for_another_name(error: &rustls::Error) -> bool {
+pub(crate) fn is_for_another_name(error: &rustls::Error) -> bool {
     use CertificateError::{NotValidForName, NotValidForNameContext};
     matches!(
         error,
@@ -70,7 +70,7 @@ pub(super) fn is_for_another_name(error: &rustls::Error) -> bool {
 }
 
 /// Whether a certificate was refused only because it is an authority's.
-pub(super) fn is_authority(error: &rustls::Error) -> bool {
+pub(crate) fn is_authority(error: &rustls::Error) -> bool {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(cause)) => {
             cause.0.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)

@@ -8,7 +8,8 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{options::ConnectOptions, socket::Socket, tls::secure, transport::Transport};
+use super::{options::ConnectOptions, tls::secure};
+use crate::redis::{socket::Socket, wire::transport::Transport};
 
 /// How long a peer may take nothing in, and how far probes are apart.
 const SILENT: Duration = Duration::from_secs(30);
@@ -17,7 +18,7 @@ const PROBE: Duration = Duration::from_secs(10);
 /// Connects, without logging in.
 /// # Errors
 /// The cause, when there is no way to the server or its certificate is refused.
-pub(super) async fn open(options: &ConnectOptions) -> io::Result<Transport> {
+pub(crate) async fn open(options: &ConnectOptions) -> io::Result<Transport> {
     match &options.path {
         #[cfg(unix)]
         Some(path) => over(tokio::net::UnixStream::connect(path).await?, options).await,
@@ -73,7 +74,7 @@ async fn connect_to_any(addresses: &[SocketAddr], within: Duration) -> io::Resul
 }
 
 /// Has the system find out that a peer is gone without a word: what is sent to it, or a probe, is not even taken in.
-pub(super) fn keep_alive<'a, S>(socket: &'a S) -> io::Result<()>
+pub(crate) fn keep_alive<'a, S>(socket: &'a S) -> io::Result<()>
 where
     SockRef<'a>: From<&'a S>,
 {

@@ -151,7 +151,7 @@ impl ConnectOptions {
     }
 
     /// Whether a connection to a server serves for the other one, too. Of servers that were found; what is checked of them may differ.
-    pub(super) fn reaches_the_same(&self, other: &Self) -> bool {
+    pub(crate) fn reaches_the_same(&self, other: &Self) -> bool {
         let place = |options: &Self| (options.host.clone(), options.port, options.family, options.path.clone());
         let login = |options: &Self| (options.username.clone(), options.password.clone(), options.db);
         place(self) == place(other)
@@ -161,7 +161,7 @@ impl ConnectOptions {
     }
 
     /// The slot, in a cluster.
-    pub(super) fn slot(&self) -> Option<u16> {
+    pub(crate) fn slot(&self) -> Option<u16> {
         match self.discovery.as_ref()?.kind {
             DiscoveryKind::Cluster { slot } => Some(slot),
             DiscoveryKind::Sentinel(_) => None,
@@ -169,7 +169,7 @@ impl ConnectOptions {
     }
 
     /// Those of the host's addresses to connect to. As with Node, the family is asked of names alone.
-    pub(super) fn wanted(&self, found: impl Iterator<Item = SocketAddr>) -> io::Result<Vec<SocketAddr>> {
+    pub(crate) fn wanted(&self, found: impl Iterator<Item = SocketAddr>) -> io::Result<Vec<SocketAddr>> {
         let family = self.family.filter(|_| self.host.parse::<IpAddr>().is_err());
         let is_wanted = |address: &SocketAddr| family.is_none_or(|family| address.is_ipv6() == (family == Family::V6));
         let wanted: Vec<_> = found.filter(is_wanted).collect();
@@ -183,20 +183,20 @@ impl ConnectOptions {
     }
 
     /// The server's address, as people read it.
-    pub(super) fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         match &self.path {
             Some(path) => path.display().to_string(),
             None => format!("{}:{}", self.host, self.port),
         }
     }
 
-    pub(super) fn wants_master(&self) -> bool {
+    pub(crate) fn wants_master(&self) -> bool {
         let kind = self.discovery.as_ref().map(|discovery| &discovery.kind);
         matches!(kind, Some(DiscoveryKind::Sentinel(_)))
     }
 
     /// The same for the server at this address.
-    pub(super) fn at(&self, Address { host, port }: Address) -> Self {
+    pub(crate) fn at(&self, Address { host, port }: Address) -> Self {
         Self {
             host,
             port,
@@ -207,7 +207,7 @@ impl ConnectOptions {
     }
 
     /// The same for a discovery node.
-    pub(super) fn of_node(&self, address: Address, kind: &DiscoveryKind) -> Self {
+    pub(crate) fn of_node(&self, address: Address, kind: &DiscoveryKind) -> Self {
         let node = Self {
             db: 0,
             client_name: None,
@@ -227,7 +227,7 @@ impl ConnectOptions {
 
 impl Discovery {
     /// An address that `teller` announced, translated for this client.
-    pub(super) fn seen(&self, host: &str, port: u16, teller: &str) -> Address {
+    pub(crate) fn seen(&self, host: &str, port: u16, teller: &str) -> Address {
         // a node that does not know its own address means the one this client used
         let unknown = host.is_empty() || host == "?";
         let told = Address {

@@ -8,16 +8,18 @@ use std::{
 
 use redis::{Cmd, RedisError};
 
-use super::{
-    failure::{is_broken, to_error},
-    link::Link,
-    options::ConnectOptions,
-    wire::refusal,
+use super::options::ConnectOptions;
+use crate::{
+    error::{Error, Result},
+    redis::{
+        failure::{is_broken, to_error},
+        link::Link,
+        wire::refusal,
+    },
 };
-use crate::error::{Error, Result};
 
 /// Fails when the server accepts the connection but does not reply in time.
-pub(super) async fn in_time<T>(
+pub(crate) async fn in_time<T>(
     options: &ConnectOptions,
     work: impl Future<Output = redis::RedisResult<T>>,
 ) -> Result<T> {
@@ -28,7 +30,7 @@ pub(super) async fn in_time<T>(
 }
 
 /// Connects and logs in. Returns the server's `INFO`, too.
-pub(super) async fn log_in(options: &Arc<ConnectOptions>) -> redis::RedisResult<(Link, String)> {
+pub(crate) async fn log_in(options: &Arc<ConnectOptions>) -> redis::RedisResult<(Link, String)> {
     let link = open_link(options).await?;
     if let Some(name) = &options.client_name {
         // an ACL may forbid CLIENT, and the name is optional
@@ -39,7 +41,7 @@ pub(super) async fn log_in(options: &Arc<ConnectOptions>) -> redis::RedisResult<
 }
 
 /// Connects and logs in.
-pub(super) async fn open_link(options: &Arc<ConnectOptions>) -> redis::RedisResult<Link> {
+pub(crate) async fn open_link(options: &Arc<ConnectOptions>) -> redis::RedisResult<Link> {
     let link = Link::open(options.clone()).await?;
     for command in login(options) {
         match link.ask(&command).await {
@@ -84,7 +86,7 @@ fn login(options: &ConnectOptions) -> Vec<Cmd> {
 }
 
 /// The server's `INFO`; empty where an ACL forbids it.
-pub(super) async fn server_info(link: &Link) -> redis::RedisResult<String> {
+pub(crate) async fn server_info(link: &Link) -> redis::RedisResult<String> {
     let mut ask = redis::cmd("INFO");
     ask.arg("server").arg("persistence").arg("memory").arg("replication");
     let info = match link.ask(&ask).await {
@@ -96,11 +98,11 @@ pub(super) async fn server_info(link: &Link) -> redis::RedisResult<String> {
     Ok(redis::from_redis_value(info).unwrap_or_default())
 }
 
-pub(super) fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
-pub(super) fn check_version(info: &str) -> Result<()> {
+pub(crate) fn check_version(info: &str) -> Result<()> {
     let version = field(info, "redis_version:").unwrap_or("");
     let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
     match major {

@@ -8,15 +8,13 @@ use std::{
 
 use redis::Value;
 
-use super::{
-    connection::Connection,
-    library::{args, Arg, Script, RECALL},
-};
+use super::library::{args, Arg, Script, RECALL};
 use crate::{
     clock::Moment,
     error::{Error, Result},
     id::unique_id,
     keys::Keys,
+    redis::connection::Connection,
 };
 
 /// The scripts remember a call for an hour (`lua/queue/memo.lua`): one that could not be confirmed for so long must not be sent again.
@@ -154,7 +152,7 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::redis::{library::PUBLISH_EVENT, options::ConnectOptions};
+    use crate::redis::{call::library::PUBLISH_EVENT, reach::options::ConnectOptions};
 
     #[cfg(unix)]
     #[tokio::test(start_paused = true)]

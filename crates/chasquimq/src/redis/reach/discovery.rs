@@ -9,11 +9,13 @@ use redis::{Cmd, RedisError, Value};
 use tokio::task::JoinSet;
 
 use super::{
-    link::Link,
     login::{in_time, open_link},
     options::{Address, ConnectOptions, Discovery, DiscoveryKind, SentinelOptions},
 };
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    redis::link::Link,
+};
 
 // head start of each node before the next one is asked, too
 const HEAD_START: Duration = Duration::from_millis(100);
@@ -26,7 +28,7 @@ struct Found {
 
 /// Finds the server, and remembers which nodes know it.
 #[derive(Debug, Default)]
-pub(super) struct Finder {
+pub(crate) struct Finder {
     known: Mutex<Known>,
 }
 
@@ -43,7 +45,7 @@ impl Finder {
     /// Where to connect to.
     /// # Errors
     /// [`Error::Connection`] when no node replies, [`Error::Server`] when none knows.
-    pub(super) async fn find(&self, options: &Arc<ConnectOptions>) -> Result<Arc<ConnectOptions>> {
+    pub(crate) async fn find(&self, options: &Arc<ConnectOptions>) -> Result<Arc<ConnectOptions>> {
         let Some(discovery) = &options.discovery else {
             return Ok(options.clone());
         };
@@ -57,13 +59,13 @@ impl Finder {
     }
 
     /// The server that was found was the wrong one: next time another node is asked first.
-    pub(super) fn distrust(&self) {
+    pub(crate) fn distrust(&self) {
         let mut known = self.known();
         known.first = known.first.wrapping_add(1);
     }
 
     /// Remembers the target of a redirect.
-    pub(super) fn follow(&self, error: &RedisError, server: &ConnectOptions, discovery: &Discovery) {
+    pub(crate) fn follow(&self, error: &RedisError, server: &ConnectOptions, discovery: &Discovery) {
         let Some((told, _)) = error.redirect_node() else { return };
         let Some((host, port)) = told.rsplit_once(':') else {
             return;
@@ -213,7 +215,7 @@ fn read_cluster(discovery: &Discovery, slot: u16, node: &ConnectOptions, slots: 
 }
 
 /// Of the answer to `CLUSTER SLOTS` one slot of each master.
-pub(super) fn slot_of_each_master(slots: &Value) -> Vec<u16> {
+pub(crate) fn slot_of_each_master(slots: &Value) -> Vec<u16> {
     let (mut masters, mut found) = (Vec::new(), Vec::new());
     for range in items(slots).unwrap_or_default() {
         let Some([first, _, master, ..]) = items(range) else {

@@ -26,7 +26,7 @@ use super::{
 /// Speaks TLS over `stream` with the server that is reached as `host`.
 /// # Errors
 /// The cause, when there is no agreement, or its certificate is refused.
-pub(super) async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
+pub(crate) async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     tls: &TlsOptions,
     host: &str,

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-use super::wire::{Answer, Wire};
+use crate::redis::wire::{Answer, Wire};
 
 /// Stands between names.
 const BETWEEN: char = '|';
@@ -14,7 +14,7 @@ const ESCAPED: [(char, &str); 2] = [('%', "%25"), (BETWEEN, "%7C")];
 
 /// What a connection is called.
 #[derive(Default)]
-pub(super) struct Names {
+pub(crate) struct Names {
     borne: Mutex<Borne>,
     // the number of the latest change that the server knows of
     told: tokio::sync::Mutex<u64>,

@@ -47,13 +47,13 @@ impl<'a> Commands<'a> {
     }
 }
 
-pub(super) fn push_bulk(packed: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn push_bulk(packed: &mut Vec<u8>, bytes: &[u8]) {
     push_line(packed, b'$', bytes.len() as u64);
     packed.extend_from_slice(bytes);
     packed.extend_from_slice(b"\r\n");
 }
 
-pub(super) fn push_line(packed: &mut Vec<u8>, kind: u8, number: u64) {
+pub(crate) fn push_line(packed: &mut Vec<u8>, kind: u8, number: u64) {
     let mut digits = [0; 20];
     packed.push(kind);
     packed.extend_from_slice(decimal(number as i64, &mut digits));
@@ -61,7 +61,7 @@ pub(super) fn push_line(packed: &mut Vec<u8>, kind: u8, number: u64) {
 }
 
 /// A whole number in decimal.
-pub(super) fn decimal(number: i64, digits: &mut [u8; 20]) -> &[u8] {
+pub(crate) fn decimal(number: i64, digits: &mut [u8; 20]) -> &[u8] {
     let mut at = digits.len();
     let mut rest = number.unsigned_abs();
     loop {

@@ -22,12 +22,12 @@ pub struct TlsOffer {
 
 impl TlsOffer {
     /// The versions that are offered.
-    pub(super) fn versions(&self) -> Vec<&'static SupportedProtocolVersion> {
+    pub(crate) fn versions(&self) -> Vec<&'static SupportedProtocolVersion> {
         only(ALL_VERSIONS, &self.versions, |version| version.version.into())
     }
 
     /// The library, with the suites and groups that are offered.
-    pub(super) fn provider(&self) -> CryptoProvider {
+    pub(crate) fn provider(&self) -> CryptoProvider {
         let all = ring::default_provider();
         CryptoProvider {
             cipher_suites: only(&all.cipher_suites, &self.cipher_suites, |suite| suite.suite().into()),
@@ -37,7 +37,7 @@ impl TlsOffer {
     }
 
     /// The schemes that are offered, of those that `provider` can verify.
-    pub(super) fn schemes(&self, provider: &CryptoProvider) -> Vec<SignatureScheme> {
+    pub(crate) fn schemes(&self, provider: &CryptoProvider) -> Vec<SignatureScheme> {
         let all = provider.signature_verification_algorithms.supported_schemes();
         only(&all, &self.signatures, |scheme| scheme.into())
     }

@@ -7,13 +7,13 @@ use redis::Value;
 pub use super::scripts::*;
 use super::{
     commands::{decimal, push_bulk, push_line},
-    connection::Connection,
     functions::{judge, list, Found, Known, JUST_NOW},
     reply::Reply,
 };
 use crate::{
     error::{Error, Refusal, Result},
     job::msgpack::Packer,
+    redis::connection::Connection,
 };
 
 /// One argument of a call.
@@ -72,7 +72,7 @@ impl From<bool> for Arg<'_> {
 
 /// The arguments of a call.
 macro_rules! args {
-    ($($arg:expr),*) => { [$($crate::redis::library::Arg::from($arg)),*] };
+    ($($arg:expr),*) => { [$($crate::redis::call::library::Arg::from($arg)),*] };
 }
 pub(crate) use args;
 
@@ -333,7 +333,7 @@ mod tests {
             Arg::from(""),
             Arg::from(blob.as_slice()),
         ];
-        let connection = Connection::new(crate::redis::options::ConnectOptions::default(), |_| {});
+        let connection = Connection::new(crate::redis::reach::options::ConnectOptions::default(), |_| {});
         for _ in 0..2 {
             let command = ADD.by_name(&connection, "{bull:q}:", &args).get_packed_command();
             assert_eq!(ADD.packed(&connection, "{bull:q}:", &args), command);

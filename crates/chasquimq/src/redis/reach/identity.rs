@@ -38,7 +38,7 @@ impl IdentityCheck {
         }
     }
 
-    pub(super) async fn ask(&self, host: &str, chain: Vec<Vec<u8>>) -> io::Result<()> {
+    pub(crate) async fn ask(&self, host: &str, chain: Vec<Vec<u8>>) -> io::Result<()> {
         let verdict = (self.ask)(host.to_owned(), chain).await;
         verdict.map_err(|IdentityRefusal { message, code }| {
             let cause = io::Error::other(message);

@@ -15,7 +15,7 @@ type Parsed<T> = std::result::Result<Option<T>, Foreign>;
 
 /// The first RESP2 reply and its length. Most are a few numbers and ids, for which the library's parser, made for any size and for streams, costs more
 /// than the rest of an add on this side.
-pub(super) fn parse(bytes: &[u8]) -> Parsed<(Result<Value>, usize)> {
+pub(crate) fn parse(bytes: &[u8]) -> Parsed<(Result<Value>, usize)> {
     let mut at = 0;
     let value = parse_at(bytes, &mut at, 0)?;
     Ok(value.map(|value| (value, at)))
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::{
         garbage::{changes, Chance},
-        redis::framing::{Framing, LONGEST_TEXT, MOST_VALUES},
+        redis::wire::framing::{Framing, LONGEST_TEXT, MOST_VALUES},
     };
 
     fn whole(bytes: &[u8]) -> (Result<Value>, usize) {

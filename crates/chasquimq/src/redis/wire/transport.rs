@@ -7,14 +7,15 @@ use std::{
 
 use rustls::ClientConnection;
 
-use super::{commands::Commands, socket::Socket};
+use crate::redis::call::commands::Commands;
+use crate::redis::socket::Socket;
 
 const READ_AT_ONCE: usize = 4096;
 const READ_AT_MOST: usize = 256 * 1024;
 
 /// A connection, once hands are shaken.
 #[derive(Debug)]
-pub(super) struct Transport {
+pub(crate) struct Transport {
     socket: Arc<Socket>,
     tls: Option<Box<ClientConnection>>,
     // what came through it and was not opened yet
@@ -180,14 +181,14 @@ fn read_all(mut source: impl Read, inbox: &mut Vec<u8>) -> io::Result<()> {
 }
 
 /// Room that is not needed any more is given back.
-pub(super) fn shrink(inbox: &mut Vec<u8>) {
+pub(crate) fn shrink(inbox: &mut Vec<u8>) {
     if inbox.is_empty() {
         inbox.shrink_to(READ_AT_MOST);
     }
 }
 
 /// Bytes beyond which a reply may be long in coming.
-pub(super) const LONG: usize = READ_AT_ONCE;
+pub(crate) const LONG: usize = READ_AT_ONCE;
 
 fn unless_blocked(mut work: impl FnMut() -> io::Result<()>) -> io::Result<()> {
     loop {

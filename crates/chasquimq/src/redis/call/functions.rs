@@ -13,17 +13,19 @@ use std::{
 
 use redis::{Arg, Cmd, RedisResult, Value};
 
-use super::{
-    failure::{is_broken, is_passing},
-    link::Link,
-    scripts::{LIBRARY, LIBRARY_NAME},
+use super::scripts::{LIBRARY, LIBRARY_NAME};
+use crate::{
+    error::{Error, Result},
+    redis::{
+        failure::{is_broken, is_passing},
+        link::Link,
+    },
 };
-use crate::error::{Error, Result};
 
 /// How old a look may be that serves a connection which opens. A look brings the whole library's text, 320 KB.
-pub(super) const LATELY: Duration = Duration::from_secs(60);
+pub(crate) const LATELY: Duration = Duration::from_secs(60);
 /// The same for a user whose calls fail, and who waits for an administrator; and how long a library that is not ours is believed to be there.
-pub(super) const JUST_NOW: Duration = Duration::from_secs(1);
+pub(crate) const JUST_NOW: Duration = Duration::from_secs(1);
 
 /// What a server has under the library's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +43,7 @@ pub enum Found {
 /// What a connection knows of the functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Known {
+pub(crate) enum Known {
     /// It was not open yet.
     Nothing,
     /// They are ours.
@@ -70,7 +72,7 @@ const ALL: [Known; 7] = [
 
 /// The functions as one connection knows them.
 #[derive(Debug, Default)]
-pub(super) struct Functions {
+pub(crate) struct Functions {
     known: AtomicU8,
     // of the server as it is now
     may_not_load: AtomicBool,
@@ -83,17 +85,17 @@ pub(super) struct Functions {
 }
 
 impl Functions {
-    pub(super) fn known(&self) -> Known {
+    pub(crate) fn known(&self) -> Known {
         let known = usize::from(self.known.load(Ordering::Relaxed));
         ALL.get(known).copied().unwrap_or(Known::Nothing)
     }
 
-    pub(super) fn note(&self, known: Known) {
+    pub(crate) fn note(&self, known: Known) {
         self.known.store(known as u8, Ordering::Relaxed);
     }
 
     /// Notes what a look found. True when it is for the first time that they are not ours.
-    pub(super) fn found(&self, found: Found) -> bool {
+    pub(crate) fn found(&self, found: Found) -> bool {
         self.note(match found {
             Found::Ours => Known::Ours,
             Found::Missing => Known::Missing,
@@ -104,44 +106,44 @@ impl Functions {
     }
 
     /// The same of a connection that opened.
-    pub(super) fn opened(&self, found: Found) -> bool {
+    pub(crate) fn opened(&self, found: Found) -> bool {
         self.may_not_load.store(false, Ordering::Relaxed);
         self.found(found)
     }
 
     /// Whether calls go as functions: not where these are known to be others', or none.
-    pub(super) fn may_be_called(&self) -> bool {
+    pub(crate) fn may_be_called(&self) -> bool {
         matches!(self.known(), Known::Nothing | Known::Ours | Known::Hidden)
     }
 
     /// Whether calls have failed: somebody has to look before the next one.
-    pub(super) fn are_doubtful(&self) -> bool {
+    pub(crate) fn are_doubtful(&self) -> bool {
         self.is_doubtful.load(Ordering::Relaxed)
     }
 
     /// The same, and it was taken note of.
-    pub(super) fn take_doubt(&self) -> bool {
+    pub(crate) fn take_doubt(&self) -> bool {
         self.is_doubtful.swap(false, Ordering::Relaxed)
     }
 
     /// Whether this user was refused to load them.
-    pub(super) fn was_denied(&self) -> bool {
+    pub(crate) fn was_denied(&self) -> bool {
         self.may_not_load.load(Ordering::Relaxed)
     }
 
     /// This user may not load them, and they are not there.
-    pub(super) fn note_denial(&self) {
+    pub(crate) fn note_denial(&self) {
         self.may_not_load.store(true, Ordering::Relaxed);
         self.note(Known::Unloadable);
     }
 
     /// Calls fail: the next one looks again.
-    pub(super) fn doubt(&self) {
+    pub(crate) fn doubt(&self) {
         self.is_doubtful.store(true, Ordering::Relaxed);
     }
 
     /// Why none is called.
-    pub(super) fn fault(&self) -> Option<Error> {
+    pub(crate) fn fault(&self) -> Option<Error> {
         match self.known() {
             Known::Missing | Known::Unloadable => Some(Error::LibraryMissing(LIBRARY_NAME)),
             Known::Foreign => Some(Error::LibraryForeign(LIBRARY_NAME)),
@@ -150,7 +152,7 @@ impl Functions {
     }
 
     /// Why a command must not go by a connection that has opened since it was made.
-    pub(super) fn fault_of(&self, command: &Cmd) -> Option<Error> {
+    pub(crate) fn fault_of(&self, command: &Cmd) -> Option<Error> {
         let calls = || matches!(command.args_iter().next(), Some(Arg::Simple(name)) if name == b"FCALL");
         if self.may_be_called() || !calls() {
             return None;
@@ -159,12 +161,12 @@ impl Functions {
     }
 
     /// How often the library was sent here.
-    pub(super) fn loads(&self) -> u64 {
+    pub(crate) fn loads(&self) -> u64 {
         self.loads.load(Ordering::Acquire)
     }
 
     /// Loads the library by `load`, unless another call has done so since there were `loads`. Whether it is there.
-    pub(super) async fn load_once(&self, loads: u64, load: impl Future<Output = Result<bool>>) -> Result<bool> {
+    pub(crate) async fn load_once(&self, loads: u64, load: impl Future<Output = Result<bool>>) -> Result<bool> {
         let mut has_loaded = self.has_loaded.lock().await;
         if self.loads() == loads {
             *has_loaded = load.await?;
@@ -180,7 +182,7 @@ type Seen = Arc<tokio::sync::Mutex<Option<(Instant, Found)>>>;
 static SEEN: LazyLock<Mutex<HashMap<String, Seen>>> = LazyLock::new(Mutex::default);
 
 /// Looks at the functions in a server, unless that was done so lately.
-pub(super) async fn look(link: &Link, run_id: &str, lately: Duration) -> RedisResult<Found> {
+pub(crate) async fn look(link: &Link, run_id: &str, lately: Duration) -> RedisResult<Found> {
     if run_id.is_empty() {
         return ask(link).await;
     }
@@ -223,14 +225,14 @@ async fn ask(link: &Link) -> RedisResult<Found> {
 }
 
 /// The command that lists the library with its text.
-pub(super) fn list() -> Cmd {
+pub(crate) fn list() -> Cmd {
     let mut list = redis::cmd("FUNCTION");
     list.arg("LIST").arg("LIBRARYNAME").arg(LIBRARY_NAME).arg("WITHCODE");
     list
 }
 
 /// What the answer to that says.
-pub(super) fn judge(libraries: &Value) -> Found {
+pub(crate) fn judge(libraries: &Value) -> Found {
     let Value::Array(libraries) = libraries else {
         return Found::Hidden;
     };
