@@ -163,6 +163,21 @@ describe('chasquimq migrate', () => {
     expect(stdout).toContain('1 jobs stay: they have ids that jobs here have already (same)');
   });
 
+  it('refuses a queue of BullMQ Pro by its name, whatever is said', async () => {
+    await fill();
+    const theirs = `bull:${bench.name}:`;
+    await bench.redis.hset(`${theirs}meta`, 'version', 'bullmq-pro-7.0.0');
+    const before = await keysContaining(bench.redis, bench.name);
+    for (const args of [['--yes'], ['--yes', '--any-version'], ['--dry-run']]) {
+      const { code, stderr } = await cli(['migrate', bench.name, ...args]);
+      expect(code).toBe(1);
+      expect(stderr).toContain(`The queue ${bench.name} was written by BullMQ Pro (bullmq-pro-7.0.0)`);
+      expect(stderr).toContain('Nothing was moved');
+    }
+    expect(await bench.redis.llen(`${theirs}wait`)).toBe(600);
+    expect(await keysContaining(bench.redis, bench.name)).toHaveLength(before.length);
+  });
+
   it('says that a job scheduler runs on both sides, whichever way it would move', async () => {
     const upsert = (queue: Queue): Promise<unknown> => queue.upsertJobScheduler('tick', { pattern: '0 3 * * *' });
     await upsert(bench.queue());
@@ -207,12 +222,12 @@ describe('chasquimq migrate', () => {
     const queue = bench.queue();
     await queue.waitUntilReady();
     await until('it to say its version', () => bench.redis.hexists(`bull:${bench.name}:meta`, 'version'));
-    await bench.redis.hset(`bull:${bench.name}:meta`, 'version', 'bullmq-pro:7.1.0');
+    await bench.redis.hset(`bull:${bench.name}:meta`, 'version', 'bullmq:4.18.0');
     const port = await closedPort();
     for (const [args, env, says] of [
       [[`${bench.name}-none`], {}, `BullMQ has no queue ${bench.name}-none`],
       [['--all', '--prefix', `${bench.name}-none`], {}, `BullMQ has no queue with the prefix ${bench.name}-none`],
-      [[bench.name], {}, 'was written by bullmq-pro:7.1.0'],
+      [[bench.name], {}, 'was written by bullmq:4.18.0'],
       [[bench.name], { REDIS_URL: `redis://127.0.0.1:${port}` }, 'ECONNREFUSED'],
     ] as const) {
       const { code, stderr, stdout } = await cli(['migrate', ...args, '--yes'], { env });

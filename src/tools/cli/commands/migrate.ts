@@ -32,6 +32,9 @@ const WIDE_GAP = 1_000_000;
 /** Between two looks of `--follow` that found nothing. */
 const REST_MS = 250;
 
+/** The version of a queue that the paid edition wrote: what of it lies in groups would stay behind. */
+const OF_PRO = /^bullmq-pro\b/;
+
 /** What a command line of `migrate` asks for. */
 interface Task {
   readonly server: Server;
@@ -175,6 +178,12 @@ function checkSource({ server, queues, read }: Task, { exists, version }: Survey
   const name = plain(queues[i]?.name ?? '');
   if (!exists) {
     throw new Failure(`BullMQ has no queue ${name} with the prefix ${server.prefix} at ${server.shown}.`);
+  }
+  if (OF_PRO.test(version)) {
+    throw new Failure(
+      `The queue ${name} was written by BullMQ Pro (${plain(version, 60)}), whose groups migrate does not know. Nothing was moved. ` +
+        'Let its workers end its jobs, and add new ones here.',
+    );
   }
   if (/^bullmq:[56]\./.test(version) || isGiven(read, 'any-version')) return;
   const writer = version === '' ? 'a BullMQ that does not say its version' : plain(version, 60);
