@@ -33,7 +33,7 @@ describe('a change asks for', () => {
     ['src/job/job.ts', ['v5', 'cli', 'life', 'memory', 'differential']],
     ['src/tools/migrate/mover.ts', ['v5', 'cli', 'life', 'migrate']],
     ['crates/chasquimq-migrate/lua/migrate/bull.lua', ['life', 'migrate']],
-    ['crates/chasquimq/src/worker/take/fetch.rs', ['life', 'memory', 'chaos', 'differential']],
+    ['crates/chasquimq/src/worker/take/answer.rs', ['life', 'memory', 'chaos', 'differential']],
     ['crates/chasquimq/src/redis/call/reply.rs', ['life', 'sentinel', 'cluster', 'chaos', 'scripts']],
     ['bench/main.ts', ['bench']],
     ['CHANGELOG.md', ['release']],

@@ -10,6 +10,9 @@
 //! - **waiting list**: what waits: the front list, then the log from the cursor on; jobs with a priority come after it.
 //! - **holder**: who holds an active job or frame, since when, and under which **claim**. **lease**: what shows that the worker is alive.
 //! - **run**: consecutive jobs of a frame that completed together and are kept.
+//! - **outcome**: how a job ended. **report**: outcomes told together.
+//! - **offer**: jobs that were handed over to be started. Each is **drawn** right before it starts; until then it can be taken back.
+//! - **marker**: a key that ends the wait of an idle worker (`lua/states/waiting_list.lua`). **memo**: what the server remembers of a call (`lua/queue/memo.lua`).
 //! - **step**: a worker's round trip: finish what is done, fetch what can start. It goes **along** where somebody else's call carries it.
 //! - **flow**: a tree of jobs in any queues. A **parent** waits, parked, for its **children**, and knows what became of them; a child's
 //!   **key** is the name of its queue, as users see it, and its id (`flows`, `lua/states/parents.lua`).
@@ -31,7 +34,7 @@
 //!                    active --move_to_waiting_children--> waiting-children
 //! ```
 //! # Reading order
-//! [`add`] (1.), [`flows`] (the same for trees), `worker::take` (2.), `worker::event_loop` (3. the loop), `worker::record` (4.), [`retry`] (5.), then
+//! [`add`] (1.), [`flows`] (the same for trees), `worker::take` (2.), `worker::work_loop` (3. the loop), `worker::record` (4.), [`retry`] (5.), then
 //! [`queue`] (by id, by rank, many at once), [`active`], [`lost`] (jobs that nobody runs), `schedulers`, [`events`], [`job`] (how jobs are stored), [`redis`]
 //! (the server), and `lua/` beside them. The crate `chasquimq-migrate` moves BullMQ's queues.
 
@@ -61,9 +64,9 @@ pub use crate::redis::{
     connection::Connection,
     reach::{
         identity::{IdentityCheck, IdentityRefusal},
-        offer::TlsOffer,
         options::{Address, ConnectOptions, Discovery, DiscoveryKind, Family, SentinelOptions, TlsOptions},
         secret::Secret,
+        tls_offer::TlsOffer,
     },
     session::ConnectionEvent,
     sharing::{Access, Sharing},

@@ -16,8 +16,8 @@ use crate::{
     keys::Keys,
     redis::{
         call::{
-            exactly_once::Calls,
             library::{args, COUNT_FRAMES, FIND_LOST, RECOVER_STALLED},
+            numbered_calls::Calls,
             reply::Reply,
         },
         connection::Connection,

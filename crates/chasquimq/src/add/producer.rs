@@ -10,8 +10,8 @@ use crate::{
     redis::{
         call::{
             commands::Commands,
-            exactly_once::{Calls, Ticket, CONFIRM_WITHIN},
             library::{Arg, Script, ADD, ADD_AND_STEP, ADD_FRAMES},
+            numbered_calls::{Calls, Ticket, CONFIRM_WITHIN},
             reply::Reply,
         },
         connection::Connection,

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     clock::Moment,
     error::Result,
-    redis::call::exactly_once::{FORGET_AFTER_MS, REMEMBERED_MS},
+    redis::call::numbered_calls::{FORGET_AFTER_MS, REMEMBERED_MS},
 };
 
 /// Keys the server looks at in one step.

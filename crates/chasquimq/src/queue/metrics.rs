@@ -12,7 +12,7 @@ use crate::{
             library::{args, COUNT_JOBS, COUNT_PRIORITIES, PUBLISH_EVENT},
             reply::{int, shape, Reply},
         },
-        reach::names::split,
+        reach::client_names::split,
     },
 };
 

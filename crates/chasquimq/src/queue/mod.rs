@@ -27,8 +27,8 @@ use crate::{
     keys::Keys,
     redis::{
         call::{
-            exactly_once::Calls,
             library::{Arg, Script},
+            numbered_calls::Calls,
             reply::{int, Reply},
         },
         connection::Connection,

@@ -13,7 +13,7 @@ use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, 
 
 use super::{
     call::reply::is_replica,
-    reach::{names::Names, options::ConnectOptions, stream},
+    reach::{client_names::Names, dial, options::ConnectOptions},
     wire::{refusal, refused, transport::Transport, Answer, Wire},
 };
 use crate::error::Error;
@@ -53,7 +53,7 @@ impl WeakLink {
 impl Link {
     /// Connects without logging in.
     pub async fn open(server: Arc<ConnectOptions>) -> RedisResult<Self> {
-        Ok(Self::over(stream::open(&server).await?, server))
+        Ok(Self::over(dial::open(&server).await?, server))
     }
 
     fn over(transport: Transport, server: Arc<ConnectOptions>) -> Self {

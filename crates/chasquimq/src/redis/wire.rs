@@ -1,8 +1,8 @@
 //! An open connection: commands leave in the order in which they are given, from whatever thread, and are answered in that order.
 //!
 //! Whoever gives a command writes it to the socket. Answers are read by the engine, and where somebody's event loop watches the socket (`watched`), by that, too:
-//! what it asked is answered without a change of threads, which costs more than the server does. Both read by the same code, and none of it knows whether
-//! there is TLS.
+//! what it asked is answered without a change of threads, which costs more than the server does. Both read by the same code, of which
+//! `transport` alone knows whether there is TLS.
 
 mod driver;
 pub(crate) mod framing;

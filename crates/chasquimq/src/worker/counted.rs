@@ -7,10 +7,10 @@ use redis::Value;
 use super::{
     options::Defaults,
     record::{
-        finish,
+        pack,
         report::{Completed, Ended, Outcome, Report},
     },
-    take::{fetch::Answer, in_flight::InFlight},
+    take::{answer::Answer, in_flight::InFlight},
 };
 use crate::job::keep::Keep;
 
@@ -74,7 +74,7 @@ impl Desk {
             max_started_attempts: None,
             metrics_minutes: 0,
         };
-        let outcomes = finish::pack(vec![report], 0, &mut self.in_flight, &defaults);
+        let outcomes = pack::pack(vec![report], 0, &mut self.in_flight, &defaults);
         outcomes.blob.len() + outcomes.keeps.len()
     }
 }

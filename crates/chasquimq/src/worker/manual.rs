@@ -11,8 +11,8 @@ use super::{
     idle::wait_task::{marker_wait, wake_next, REFUSED_PAUSE},
     options::{Defaults, RateLimit},
     record::{
-        finish,
-        outcomes::{Failure, Outcomes},
+        pack,
+        packed_outcomes::{Failure, PackedOutcomes},
         report::{Completed, Ended, Outcome, Report},
     },
     step_request::GRACE,
@@ -99,7 +99,7 @@ impl Queue {
         let id = step.ended.as_ref().map_or(String::new(), |ended| ended.id.clone());
         let mut outcomes = match step.ended {
             Some(ended) => pack(ended, step.now_ms),
-            None => Outcomes::none(step.now_ms),
+            None => PackedOutcomes::none(step.now_ms),
         };
         let failure = outcomes.failures.pop();
         let command = failure
@@ -159,7 +159,7 @@ pub(crate) async fn extend_locks(
 }
 
 /// The one outcome, as a worker that holds the job as a record would report it.
-fn pack(ended: ManualEnd, now_ms: u64) -> Outcomes {
+fn pack(ended: ManualEnd, now_ms: u64) -> PackedOutcomes {
     let defaults = Defaults {
         remove_on_complete: ended.keep,
         remove_on_fail: ended.keep,
@@ -181,7 +181,7 @@ fn pack(ended: ManualEnd, now_ms: u64) -> Outcomes {
         }
         Err(outcome) => report.others.push(Ended { handle: 0, outcome }),
     }
-    finish::pack(vec![report], now_ms, &mut in_flight, &defaults)
+    pack::pack(vec![report], now_ms, &mut in_flight, &defaults)
 }
 
 /// Waits for jobs to be taken manually, on a connection of its own, which is made when it is first needed.

@@ -9,7 +9,7 @@ use super::{
     idle::{idle_socket::IdleSocket, short_way::Told},
     options::RateLimit,
     record::{
-        outcomes::{Failure, Rejected},
+        packed_outcomes::{Failure, Rejected},
         report::Report,
     },
     take::batch::Batch,

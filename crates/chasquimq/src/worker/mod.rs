@@ -1,6 +1,6 @@
 //! The worker: fetches jobs in batches, hands them to whoever runs them, and records how they ended.
 //!
-//! One step (finish what is done + fetch what can start) is under way at a time; `event_loop` drives it, and `mode` says whether it takes jobs. What a
+//! One step (finish what is done + fetch what can start) is under way at a time; `work_loop` drives it, and `mode` says whether it takes jobs. What a
 //! step takes is in `take`, how jobs ended in `record`, how an idle worker waits in `idle`. `standing` is what a worker knows from one step to the next, `step_request`
 //! what it asks for, `rounds` when it looks after its lease; `client_clock` keeps the clock of whoever runs jobs, `runner` who runs those of several workers. `manual`
 //! is for jobs that no loop runs.
@@ -8,7 +8,6 @@
 mod client_clock;
 #[cfg(feature = "counting")]
 pub mod counted;
-mod event_loop;
 mod idle;
 mod manual;
 mod message;
@@ -20,6 +19,7 @@ mod runner;
 mod standing;
 mod step_request;
 mod take;
+mod work_loop;
 
 use std::{
     pin::pin,
@@ -39,7 +39,7 @@ use message::Command;
 pub use message::{Message, RecordedBy, Sink};
 pub use options::{RateLimit, WorkerOptions};
 pub use record::{
-    outcomes::{Failure, FailureState, Rejected},
+    packed_outcomes::{Failure, FailureState, Rejected},
     report::{Completed, Ended, Outcome, Report},
 };
 pub use runner::Runner;
@@ -47,7 +47,7 @@ use take::offers::Offers;
 pub use take::{
     batch::{Batch, BatchJob, Extra, Siblings},
     offers::Words,
-    prefetch::ENDS_A_STEP,
+    pace::ENDS_A_STEP,
 };
 
 use crate::{
@@ -125,7 +125,7 @@ impl Worker {
         let told = sink.clone();
         let offers = Arc::new(Offers::new(&options));
         let of_loop = offers.clone();
-        let work = event_loop::Loop::new(
+        let work = work_loop::Loop::new(
             connection.clone(),
             waiting.clone(),
             keys,

@@ -1,4 +1,4 @@
-//! Whether a worker takes jobs. What changes it is in `event_loop/mode`.
+//! Whether a worker takes jobs. What changes it is in `work_loop/mode`.
 
 use std::time::Instant;
 

@@ -10,7 +10,7 @@ use super::{
     take::{
         due::{Due, Found},
         in_flight::InFlight,
-        prefetch::Prefetch,
+        pace::Pace,
         room::Room,
     },
 };
@@ -24,7 +24,7 @@ const CARRIED_OUT: i64 = -1;
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
     pub(crate) in_flight: InFlight,
-    pub(crate) prefetch: Prefetch,
+    pub(crate) pace: Pace,
     pub(crate) due: Due,
     pub(crate) offset: Offset,
     /// The last fetch found less than it wanted: the marker tells when there is more.
@@ -51,17 +51,17 @@ impl Standing {
         if want > MOST_WANTED {
             return Room {
                 want: MOST_WANTED,
-                reach: i64::from(self.prefetch.reach()),
+                reach: i64::from(self.pace.reach()),
                 surplus: 0,
             };
         }
         Room {
             want,
-            reach: i64::from(self.prefetch.reach()),
+            reach: i64::from(self.pace.reach()),
             surplus: match options.max_stalled_count {
                 // whatever is lost with this worker fails
                 0 => 0,
-                _ => i64::from(self.prefetch.ahead(held, options.concurrency)),
+                _ => i64::from(self.pace.ahead(held, options.concurrency)),
             },
         }
     }
@@ -103,7 +103,7 @@ impl Standing {
         self.reaches = room.is_part() && found.taken >= room.reach && found.is_left && !takes_all;
         self.has_room = room.want > 0 && !takes_all && !self.reaches;
         if room.is_part() && found.taken > room.reach {
-            self.prefetch.found_all_busy(found.carried_out);
+            self.pace.found_all_busy(found.carried_out);
         }
         if self.has_room {
             self.due.has_room(found);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{options::WorkerOptions, record::outcomes::Outcomes, take::room::Room};
+use super::{options::WorkerOptions, record::packed_outcomes::PackedOutcomes, take::room::Room};
 use crate::{
     clock::{system_now_us, Moment},
     job::msgpack::Packer,
@@ -82,7 +82,7 @@ impl StepRequest {
     }
 
     /// With what ended, and the offset of the caller's clock.
-    pub(crate) fn pack(&self, options: &WorkerOptions, offset_us: i64, outcomes: &Outcomes) -> Vec<u8> {
+    pub(crate) fn pack(&self, options: &WorkerOptions, offset_us: i64, outcomes: &PackedOutcomes) -> Vec<u8> {
         let limiter = options.limiter;
         let mut packed = Packer::with_capacity(STEP_BYTES + outcomes.blob.len() + outcomes.keeps.len());
         packed
@@ -116,7 +116,7 @@ impl StepRequest {
 }
 
 /// The arguments of a step.
-pub(crate) fn step_args<'a>(packed: &'a [u8], outcomes: &'a Outcomes) -> Vec<Arg<'a>> {
+pub(crate) fn step_args<'a>(packed: &'a [u8], outcomes: &'a PackedOutcomes) -> Vec<Arg<'a>> {
     let mut args = vec![Arg::from(packed)];
     args.extend(outcomes.large());
     args

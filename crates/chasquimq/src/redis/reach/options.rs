@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{identity::IdentityCheck, offer::TlsOffer, secret::Secret};
+use super::{identity::IdentityCheck, secret::Secret, tls_offer::TlsOffer};
 use crate::keys::slot_of;
 
 /// Where the server is and how to log in.

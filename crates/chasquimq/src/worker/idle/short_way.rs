@@ -17,13 +17,13 @@ use crate::{
     worker::{
         options::{Defaults, WorkerOptions},
         record::{
-            finish,
-            outcomes::Outcomes,
+            pack,
+            packed_outcomes::PackedOutcomes,
             report::{Completed, Report},
         },
         standing::Standing,
         step_request::{step_args, Behind, StepRequest},
-        take::{batch::Batch, due::Found, fetch::Answer, prefetch::ENDS_A_STEP, room::Room},
+        take::{answer::Answer, batch::Batch, due::Found, pace::ENDS_A_STEP, room::Room},
     },
 };
 
@@ -89,7 +89,7 @@ pub(crate) struct ShortWay {
 #[derive(Debug)]
 pub(crate) struct SentStep {
     pub(crate) request: StepRequest,
-    pub(crate) outcomes: Outcomes,
+    pub(crate) outcomes: PackedOutcomes,
 }
 
 impl ShortWay {
@@ -140,8 +140,8 @@ impl ShortWay {
             ..report
         };
         let defaults = Defaults::of(&self.options);
-        let outcomes = finish::pack(vec![report], system_now_ms(), &mut standing.in_flight, &defaults);
-        standing.prefetch.ended(outcomes.jobs, now, self.options.concurrency);
+        let outcomes = pack::pack(vec![report], system_now_ms(), &mut standing.in_flight, &defaults);
+        standing.pace.ended(outcomes.jobs, now, self.options.concurrency);
         let room = standing.room(0, &self.options);
         let request = standing.ask(outcomes.now_ms, room, false);
         let packed = self.packed(standing, &request, &outcomes);
@@ -195,7 +195,7 @@ impl ShortWay {
             return None;
         }
         let (behind, request) = standing.ask_behind_wait(standing.room(0, &self.options));
-        let step = self.packed(standing, &request, &Outcomes::none(0));
+        let step = self.packed(standing, &request, &PackedOutcomes::none(0));
         Some((behind, [self.wait.as_slice(), &step].concat()))
     }
 
@@ -206,7 +206,7 @@ impl ShortWay {
             return None;
         }
         let request = standing.ask_at_once(standing.room(0, &self.options));
-        let packed = request.pack(&self.options, standing.offset.us(), &Outcomes::none(0));
+        let packed = request.pack(&self.options, standing.offset.us(), &PackedOutcomes::none(0));
         Some((request, packed))
     }
 
@@ -215,7 +215,7 @@ impl ShortWay {
         &self.options.id
     }
 
-    fn packed(&self, standing: &Standing, request: &StepRequest, outcomes: &Outcomes) -> Vec<u8> {
+    fn packed(&self, standing: &Standing, request: &StepRequest, outcomes: &PackedOutcomes) -> Vec<u8> {
         let packed = request.pack(&self.options, standing.offset.us(), outcomes);
         let args: Vec<Arg<'_>> = step_args(&packed, outcomes);
         STEP.packed(&self.connection, &self.base, &args)

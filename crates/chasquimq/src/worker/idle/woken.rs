@@ -8,7 +8,7 @@ use crate::{
     worker::{
         standing::Standing,
         step_request::{Behind, StepRequest},
-        take::{apart::has_stubs, fetch::Answer},
+        take::{answer::Answer, apart::has_stubs},
     },
 };
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::outcomes::Sent;
+use super::packed_outcomes::Sent;
 use crate::{
     job::{
         frame::{body_in_frame, id_in, APART_BYTES},

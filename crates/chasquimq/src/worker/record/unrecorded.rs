@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::{
-    outcomes::{Failure, Rejected},
+    packed_outcomes::{Failure, Rejected},
     report::Report,
 };
 

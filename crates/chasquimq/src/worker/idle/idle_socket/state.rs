@@ -15,7 +15,7 @@ use crate::{
         record::report::Report,
         standing::Standing,
         step_request::{Behind, StepRequest, GRACE},
-        take::{apart::has_stubs, fetch::Answer, offers::Offers},
+        take::{answer::Answer, apart::has_stubs, offers::Offers},
     },
 };
 
@@ -386,7 +386,7 @@ fn take_in(reply: Value, standing: &mut Standing, offers: &Offers) -> (Result<An
         Some(jobs)
     });
     if answer.as_ref().is_ok_and(|answer| answer.was_idle) {
-        standing.prefetch.delivered_to_idle();
+        standing.pace.delivered_to_idle();
     }
     (answer, jobs.map(Told::Jobs))
 }

@@ -60,7 +60,7 @@ impl FailureState {
 
 /// Outcomes as the step script takes them.
 #[derive(Debug, Default)]
-pub(crate) struct Outcomes {
+pub(crate) struct PackedOutcomes {
     pub(crate) blob: Vec<u8>,
     pub(crate) keeps: Vec<u8>,
     // instead of both, if this is one plain job that completed (`lua/step/fast_path.lua`)
@@ -131,7 +131,7 @@ pub(crate) enum Sent {
     },
 }
 
-impl Outcomes {
+impl PackedOutcomes {
     /// Nothing to record.
     pub(crate) fn none(now_ms: u64) -> Self {
         let mut empty = Packer::default();

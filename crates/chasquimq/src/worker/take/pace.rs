@@ -36,7 +36,7 @@ const FAST: f64 = 10.0;
 
 /// Watches how fast jobs end.
 #[derive(Debug)]
-pub(crate) struct Prefetch {
+pub(crate) struct Pace {
     seen: u64,
     per_ms: f64,
     since: Instant,
@@ -51,7 +51,7 @@ pub(crate) struct Prefetch {
     all_busy: Option<Instant>,
 }
 
-impl Default for Prefetch {
+impl Default for Pace {
     fn default() -> Self {
         Self {
             seen: 0,
@@ -66,7 +66,7 @@ impl Default for Prefetch {
     }
 }
 
-impl Prefetch {
+impl Pace {
     /// A step was answered after this time. The shortest ways count: what is longer was held up.
     pub(crate) fn stepped(&mut self, way: Duration) {
         let ms = way.as_secs_f64() * 1000.0;
@@ -211,75 +211,75 @@ mod tests {
 
     #[test]
     fn a_new_worker_takes_nothing_in_advance() {
-        let mut prefetch = Prefetch::default();
-        assert_eq!(prefetch.ahead(0, 10), 0);
-        prefetch.ended(49, Instant::now(), 10);
-        assert_eq!(prefetch.ahead(4, 10), 0);
+        let mut pace = Pace::default();
+        assert_eq!(pace.ahead(0, 10), 0);
+        pace.ended(49, Instant::now(), 10);
+        assert_eq!(pace.ahead(4, 10), 0);
     }
 
     #[test]
     fn a_worker_reaches_farther_each_time_that_it_is_heard() {
-        let mut prefetch = Prefetch::default();
-        assert_eq!(prefetch.reach(), 1);
-        prefetch.is_heard();
-        prefetch.is_heard();
-        assert_eq!(prefetch.reach(), 4);
-        prefetch.forget();
-        assert_eq!(prefetch.reach(), 4);
-        prefetch.rests(None);
-        assert_eq!(prefetch.reach(), 1);
+        let mut pace = Pace::default();
+        assert_eq!(pace.reach(), 1);
+        pace.is_heard();
+        pace.is_heard();
+        assert_eq!(pace.reach(), 4);
+        pace.forget();
+        assert_eq!(pace.reach(), 4);
+        pace.rests(None);
+        assert_eq!(pace.reach(), 1);
     }
 
     #[test]
     fn a_worker_that_found_all_busy_fills_its_slots_with_what_is_due_soon() {
-        let mut prefetch = Prefetch::default();
+        let mut pace = Pace::default();
         let now = Instant::now();
         for (due, reach) in [(ALL_BUSY / 2, u32::MAX), (2 * ALL_BUSY, 1)] {
-            prefetch.found_all_busy(now);
-            prefetch.rests(Some(now + due));
-            assert_eq!(prefetch.reach(), reach);
+            pace.found_all_busy(now);
+            pace.rests(Some(now + due));
+            assert_eq!(pace.reach(), reach);
         }
-        prefetch.found_all_busy(now);
-        prefetch.is_silent();
-        assert_eq!(prefetch.reach(), 1);
-        prefetch.found_all_busy(now);
-        prefetch.rests(None);
-        assert_eq!(prefetch.reach(), 1);
+        pace.found_all_busy(now);
+        pace.is_silent();
+        assert_eq!(pace.reach(), 1);
+        pace.found_all_busy(now);
+        pace.rests(None);
+        assert_eq!(pace.reach(), 1);
     }
 
     #[test]
     fn short_handlers_earn_a_surplus_and_lose_it() {
-        let mut prefetch = Prefetch {
+        let mut pace = Pace {
             seen: 100,
             per_ms: 100.0,
             since: Instant::now(),
-            ..Prefetch::default()
+            ..Pace::default()
         };
-        assert_eq!(prefetch.ahead(0, 10), 500);
-        assert_eq!(prefetch.ahead(300, 10), 210);
-        prefetch.forget();
-        assert_eq!(prefetch.ahead(0, 10), 0);
+        assert_eq!(pace.ahead(0, 10), 500);
+        assert_eq!(pace.ahead(300, 10), 210);
+        pace.forget();
+        assert_eq!(pace.ahead(0, 10), 0);
     }
 
     #[test]
     fn a_server_that_is_far_away_earns_a_surplus_for_the_way() {
-        let mut prefetch = Prefetch {
+        let mut pace = Pace {
             seen: 100,
             per_ms: 1.0,
-            ..Prefetch::default()
+            ..Pace::default()
         };
-        let surplus = |prefetch: &Prefetch| prefetch.ahead(0, 10);
-        let near = surplus(&prefetch);
-        prefetch.stepped(Duration::from_millis(2));
-        assert_eq!(surplus(&prefetch), near);
-        let mut far = Prefetch::default();
+        let surplus = |pace: &Pace| pace.ahead(0, 10);
+        let near = surplus(&pace);
+        pace.stepped(Duration::from_millis(2));
+        assert_eq!(surplus(&pace), near);
+        let mut far = Pace::default();
         (far.seen, far.per_ms) = (100, 1.0);
         far.stepped(Duration::from_millis(100));
         assert_eq!(surplus(&far), 100);
         // what held up one step is soon forgotten
-        prefetch.stepped(Duration::from_millis(100));
-        prefetch.stepped(Duration::from_millis(2));
-        assert_eq!(surplus(&prefetch), near);
+        pace.stepped(Duration::from_millis(100));
+        pace.stepped(Duration::from_millis(2));
+        assert_eq!(surplus(&pace), near);
         far.stepped(Duration::from_secs(60));
         assert_eq!(surplus(&far), 500);
         far.forget();
@@ -288,95 +288,95 @@ mod tests {
 
     #[test]
     fn a_pace_that_changes_is_noticed_however_short_the_batches_are() {
-        let mut prefetch = Prefetch::default();
+        let mut pace = Pace::default();
         // a first job that was slow
-        prefetch.since -= Duration::from_millis(1000);
-        prefetch.ended(60, Instant::now(), 10);
-        assert_eq!(prefetch.ahead(0, 10), 0);
+        pace.since -= Duration::from_millis(1000);
+        pace.ended(60, Instant::now(), 10);
+        assert_eq!(pace.ahead(0, 10), 0);
         for _ in 0..100 {
-            prefetch.delivered_to_idle();
-            prefetch.since -= Duration::from_millis(1);
-            prefetch.ended(100, Instant::now(), 10);
+            pace.delivered_to_idle();
+            pace.since -= Duration::from_millis(1);
+            pace.ended(100, Instant::now(), 10);
         }
-        let surplus = prefetch.ahead(0, 10);
+        let surplus = pace.ahead(0, 10);
         assert!(surplus > 300, "{surplus}");
     }
 
     #[test]
     fn ends_wait_for_others_that_are_expected() {
-        let mut prefetch = Prefetch {
+        let mut pace = Pace {
             seen: 100,
             per_ms: 1.0,
             since: Instant::now(),
-            ..Prefetch::default()
+            ..Pace::default()
         };
-        assert!(prefetch.shares(1));
-        assert!(!prefetch.shares(ENDS_A_STEP));
+        assert!(pace.shares(1));
+        assert!(!pace.shares(ENDS_A_STEP));
         for rare_or_fast in [0.1, 100.0] {
-            prefetch.per_ms = rare_or_fast;
-            assert!(!prefetch.shares(1));
+            pace.per_ms = rare_or_fast;
+            assert!(!pace.shares(1));
         }
-        prefetch.forget();
-        assert!(!prefetch.shares(1));
+        pace.forget();
+        assert!(!pace.shares(1));
     }
 
     #[test]
     fn one_long_handler_among_short_ones_earns_none_for_a_while() {
         let begun = Instant::now();
         let mut at = begun;
-        let mut ended = |prefetch: &mut Prefetch, jobs: u64, ms: u64, slots| {
+        let mut ended = |pace: &mut Pace, jobs: u64, ms: u64, slots| {
             at += Duration::from_millis(ms);
-            prefetch.ended(jobs, at, slots);
+            pace.ended(jobs, at, slots);
         };
-        let mut prefetch = Prefetch {
+        let mut pace = Pace {
             since: begun,
-            ..Prefetch::default()
+            ..Pace::default()
         };
         for _ in 0..60 {
-            ended(&mut prefetch, 1, 1, 1);
+            ended(&mut pace, 1, 1, 1);
         }
-        assert!(prefetch.ahead(0, 1) > 0);
-        ended(&mut prefetch, 1, 100, 1);
+        assert!(pace.ahead(0, 1) > 0);
+        ended(&mut pace, 1, 100, 1);
         for _ in 0..SEEN_BEFORE_SURPLUS - 1 {
-            assert_eq!(prefetch.ahead(0, 1), 0);
-            ended(&mut prefetch, 1, 1, 1);
+            assert_eq!(pace.ahead(0, 1), 0);
+            ended(&mut pace, 1, 1, 1);
         }
-        assert!(prefetch.ahead(0, 1) > 0);
+        assert!(pace.ahead(0, 1) > 0);
 
         // slots that begin together end together, and not all of them are told at once
-        let mut prefetch = Prefetch {
+        let mut pace = Pace {
             since: begun,
-            ..Prefetch::default()
+            ..Pace::default()
         };
         for _ in 0..10 {
-            ended(&mut prefetch, 4, 20, 20);
-            ended(&mut prefetch, 16, 0, 20);
+            ended(&mut pace, 4, 20, 20);
+            ended(&mut pace, 16, 0, 20);
         }
-        assert!(prefetch.ahead(0, 20) > 0);
+        assert!(pace.ahead(0, 20) > 0);
     }
 
     #[test]
     fn long_handlers_earn_none() {
-        let prefetch = Prefetch {
+        let pace = Pace {
             seen: 100,
             per_ms: 0.09,
             since: Instant::now(),
-            ..Prefetch::default()
+            ..Pace::default()
         };
-        assert_eq!(prefetch.ahead(0, 10), 0);
+        assert_eq!(pace.ahead(0, 10), 0);
     }
 
     #[test]
     fn the_way_to_a_server_that_is_far_away_is_no_time_of_the_handlers() {
-        let mut prefetch = Prefetch::default();
+        let mut pace = Pace::default();
         let mut now = Instant::now();
         for _ in 0..100 {
             // a hundred jobs end within 1 ms, while a step is under way for 10 ms
-            prefetch.since = now;
-            prefetch.ended(100, now + Duration::from_millis(1), 10);
+            pace.since = now;
+            pace.ended(100, now + Duration::from_millis(1), 10);
             now += Duration::from_millis(10);
         }
-        let surplus = prefetch.ahead(0, 10);
+        let surplus = pace.ahead(0, 10);
         assert!(surplus > 300, "{surplus}");
     }
 }

@@ -50,7 +50,7 @@ impl Loop {
     pub(super) fn hear_life(&mut self) {
         let reaches = std::mem::take(&mut self.standing.reaches);
         if reaches {
-            self.standing.prefetch.is_heard();
+            self.standing.pace.is_heard();
         }
         let was_silent = self.mode == Mode::Silent;
         if was_silent {

@@ -1,14 +1,15 @@
 //! The worker's loop: hears commands, and takes a step whenever there is something to record or room for more jobs.
 //!
-//! `mode` says whether it takes jobs, `steps` takes steps, `settle` takes in their answers, `unread` is for those that cannot be read, `idle` waits, `give_up` gives back what nobody starts, `lease` keeps the lease and looks for jobs that nobody runs.
+//! `mode` says whether it takes jobs, `steps` takes steps, `settle` takes in their answers, `unread` is for those that cannot be read, `idle` waits, `give_up`
+//! gives back what nobody starts, `upkeep` keeps the lease and looks for jobs that nobody runs.
 
 mod give_up;
 mod idle;
-mod lease;
 mod mode;
 mod settle;
 mod steps;
 mod unread;
+mod upkeep;
 
 use std::{
     future::ready,
@@ -34,7 +35,7 @@ use super::{
     take::{
         due::Ring,
         offers::{Late, Offers},
-        prefetch::SHARE,
+        pace::SHARE,
     },
 };
 use crate::{error::Error, keys::Keys, redis::connection::Connection};
@@ -214,7 +215,7 @@ impl Loop {
         if is_waited_for
             || !is_busy
             || !self.unrecorded.reports.iter().all(is_plain)
-            || !self.standing.prefetch.shares(ended)
+            || !self.standing.pace.shares(ended)
         {
             return None;
         }

@@ -12,7 +12,7 @@ use crate::{
     error::{Error, Result},
     job::frame::is_stub,
     redis::call::reply::Reply,
-    worker::record::outcomes::Refusal,
+    worker::record::packed_outcomes::Refusal,
 };
 
 /// In the place of the time at which the next job is due: nobody looked for one.

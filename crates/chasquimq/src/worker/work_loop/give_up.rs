@@ -22,8 +22,8 @@ impl Loop {
     /// When jobs that nobody draws are late.
     pub(super) fn terms(&self) -> Terms {
         Terms {
-            window: self.standing.prefetch.window(),
-            gap: self.standing.prefetch.gap(self.options.concurrency),
+            window: self.standing.pace.window(),
+            gap: self.standing.pace.gap(self.options.concurrency),
             with_slots: self.among.is_alone(),
         }
     }
@@ -58,7 +58,7 @@ impl Loop {
         if handles.is_empty() {
             return;
         }
-        self.standing.prefetch.forget();
+        self.standing.pace.forget();
         let returning = Report::returning(handles, self.clock.now_ms());
         self.unrecorded.add_returning(returning);
     }
@@ -85,7 +85,7 @@ impl Loop {
         let taken = self.offers.give_up(self.terms(), Instant::now(), held);
         if taken.is_silent {
             self.fall_silent();
-            self.standing.prefetch.is_silent();
+            self.standing.pace.is_silent();
             // what is given back must not wake this worker
             let ends = self.waiter.leave_socket(&mut self.standing);
             self.wake_by_all(ends).await;

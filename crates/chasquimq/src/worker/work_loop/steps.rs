@@ -20,12 +20,12 @@ use crate::{
         message::Message,
         options::Defaults,
         record::{
-            finish,
-            outcomes::Outcomes,
+            pack,
+            packed_outcomes::PackedOutcomes,
             portion::{self, Held},
         },
         step_request::{step_args, StepRequest},
-        take::{fetch::Answer, room::Room},
+        take::{answer::Answer, room::Room},
     },
 };
 
@@ -50,7 +50,7 @@ impl Loop {
     }
 
     /// Packs what ended.
-    fn gather(&mut self) -> Outcomes {
+    fn gather(&mut self) -> PackedOutcomes {
         for report in &mut self.unrecorded.reports {
             report.now_ms = self.standing.offset.date(report.now_ms);
         }
@@ -61,22 +61,22 @@ impl Loop {
         };
         let (reports, is_part) = portion::cut(&mut self.unrecorded.reports, &held);
         if reports.is_empty() {
-            return Outcomes::none(system_now_ms());
+            return PackedOutcomes::none(system_now_ms());
         }
         let defaults = Defaults::of(&self.options);
-        Outcomes {
+        PackedOutcomes {
             is_part,
-            ..finish::pack(reports, system_now_ms(), &mut self.standing.in_flight, &defaults)
+            ..pack::pack(reports, system_now_ms(), &mut self.standing.in_flight, &defaults)
         }
     }
 
     /// Takes a step, and further ones while more has ended by the time an answer comes: then the next step is sent first, so that the
     /// server works while the answer is read.
-    async fn take_steps(&mut self, mut outcomes: Outcomes) -> Result<()> {
+    async fn take_steps(&mut self, mut outcomes: PackedOutcomes) -> Result<()> {
         let mut request = self.ask(&outcomes, 0);
         let sent = Instant::now();
         let mut reply = self.send_step(&request, &outcomes).await?;
-        self.standing.prefetch.stepped(sent.elapsed());
+        self.standing.pace.stepped(sent.elapsed());
         while let Some(brought) = self.may_go_on(&reply) {
             let next = self.gather();
             let mut next_request = self.ask(&next, brought);
@@ -130,12 +130,10 @@ impl Loop {
     }
 
     /// What the next step asks for, `coming` jobs being about to be held.
-    fn ask(&mut self, outcomes: &Outcomes, coming: u32) -> StepRequest {
+    fn ask(&mut self, outcomes: &PackedOutcomes, coming: u32) -> StepRequest {
         self.look_again = false;
         let slots = self.options.concurrency;
-        self.standing
-            .prefetch
-            .ended(outcomes.jobs, self.unrecorded.ended_at, slots);
+        self.standing.pace.ended(outcomes.jobs, self.unrecorded.ended_at, slots);
         // a job that follows on a slot is active after the one before it is told to have ended
         let room = if outcomes.is_part {
             Room::NONE
@@ -155,7 +153,7 @@ impl Loop {
     }
 
     /// Sends a step until the server takes it.
-    pub(super) async fn send_step(&self, request: &StepRequest, outcomes: &Outcomes) -> Result<Value> {
+    pub(super) async fn send_step(&self, request: &StepRequest, outcomes: &PackedOutcomes) -> Result<Value> {
         let packed = self.pack(request, outcomes);
         let args = step_args(&packed, outcomes);
         loop {
@@ -183,7 +181,7 @@ impl Loop {
         tokio::time::sleep(REFUSED_PAUSE).await;
     }
 
-    pub(super) fn pack(&self, request: &StepRequest, outcomes: &Outcomes) -> Vec<u8> {
+    pub(super) fn pack(&self, request: &StepRequest, outcomes: &PackedOutcomes) -> Vec<u8> {
         request.pack(&self.options, self.clock.offset_us(&self.standing.offset), outcomes)
     }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     failed::{pack_claims, AttemptEnd, Failed},
-    outcomes::{Failure, FailureState, Outcomes, Sent},
+    packed_outcomes::{Failure, FailureState, PackedOutcomes, Sent},
     place::Place,
     report::{Completed, Ended, Outcome, Report},
 };
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Packs reports, and lets go of the jobs in them.
-pub(crate) fn pack(reports: Vec<Report>, now_ms: u64, in_flight: &mut InFlight, defaults: &Defaults) -> Outcomes {
+pub(crate) fn pack(reports: Vec<Report>, now_ms: u64, in_flight: &mut InFlight, defaults: &Defaults) -> PackedOutcomes {
     let mut packing = Packing {
         in_flight,
         defaults,
@@ -29,7 +29,7 @@ pub(crate) fn pack(reports: Vec<Report>, now_ms: u64, in_flight: &mut InFlight, 
         failed: None,
         keeps: Vec::new(),
         changed: BTreeMap::new(),
-        out: Outcomes::default(),
+        out: PackedOutcomes::default(),
     };
     packing.out.now_ms = reports.iter().map(|report| report.now_ms).max().unwrap_or(now_ms);
     for mut report in reports {
@@ -58,7 +58,7 @@ struct Packing<'a> {
     keeps: Vec<Keep>,
     // of the report that is being packed
     changed: BTreeMap<u32, Arc<JobOptions>>,
-    out: Outcomes,
+    out: PackedOutcomes,
 }
 
 /// One plain job that completed (`lua/step/fast_path.lua`): its claim, its place and its result.
@@ -69,7 +69,7 @@ struct Plain {
 }
 
 impl Packing<'_> {
-    fn done(self) -> Outcomes {
+    fn done(self) -> PackedOutcomes {
         let plain = self.packed_plain();
         let mut blob = Packer::with_capacity(self.items.0.len() + 5);
         blob.array(self.count);
@@ -79,7 +79,7 @@ impl Packing<'_> {
         for keep in &self.keeps {
             pack_keep(&mut keeps, keep, self.defaults.metrics_minutes);
         }
-        Outcomes {
+        PackedOutcomes {
             blob: blob.0,
             keeps: keeps.0,
             plain,

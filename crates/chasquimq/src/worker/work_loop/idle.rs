@@ -24,7 +24,7 @@ use crate::{
             woken::{Ends, Woken},
         },
         message::Message,
-        record::outcomes::Outcomes,
+        record::packed_outcomes::PackedOutcomes,
         step_request::{Behind, StepRequest},
         take::room::Room,
     },
@@ -41,7 +41,7 @@ impl Loop {
             return;
         }
         if self.standing.has_room {
-            self.standing.prefetch.rests(self.standing.due.next());
+            self.standing.pace.rests(self.standing.due.next());
         }
         if self.waiter.pending == Pending::Lent {
             return;
@@ -107,7 +107,7 @@ impl Loop {
 
     fn step_behind_wait(&mut self) -> (Behind, Cmd) {
         let (behind, request) = self.standing.ask_behind_wait(self.room(0));
-        let packed = self.pack(&request, &Outcomes::none(0));
+        let packed = self.pack(&request, &PackedOutcomes::none(0));
         let step = STEP.by_name(&self.connection, &self.keys.base, &[Arg::from(packed.as_slice())]);
         (behind, step)
     }
@@ -251,8 +251,8 @@ impl Loop {
         };
         self.look_again = self.mode.is_running() && self.clock.is_foreign();
         let request = StepRequest::again(behind, system_now_ms() as i64, room);
-        let reply = self.send_step(&request, &Outcomes::none(0)).await?;
-        self.absorb(reply, &request, Outcomes::none(0)).await
+        let reply = self.send_step(&request, &PackedOutcomes::none(0)).await?;
+        self.absorb(reply, &request, PackedOutcomes::none(0)).await
     }
 
     /// Takes in the answer to a step that recorded ends by the short way; a lost one is asked for by sending the step again.

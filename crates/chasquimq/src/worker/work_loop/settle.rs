@@ -16,14 +16,14 @@ use crate::{
     redis::call::reply::Reply,
     worker::{
         message::Message,
-        record::outcomes::{Outcomes, Rejected},
+        record::packed_outcomes::{PackedOutcomes, Rejected},
         standing::MOST_WANTED,
         step_request::StepRequest,
         take::{
+            answer::Answer,
             apart,
             batch::{Batch, Extra},
             due::Found,
-            fetch::Answer,
             room::Room,
         },
     },
@@ -35,7 +35,7 @@ const CUT_TEXT: usize = 960 * 1024;
 
 impl Loop {
     /// Takes in the answer to a step.
-    pub(super) async fn absorb(&mut self, reply: Value, request: &StepRequest, outcomes: Outcomes) -> Result<()> {
+    pub(super) async fn absorb(&mut self, reply: Value, request: &StepRequest, outcomes: PackedOutcomes) -> Result<()> {
         match self.read_or_ask(reply, request, &outcomes).await {
             Ok(answer) => self.absorb_read(answer, request, outcomes).await,
             Err(error) => self.lose_track(error, outcomes),
@@ -47,7 +47,7 @@ impl Loop {
         &mut self,
         reply: Value,
         request: &StepRequest,
-        outcomes: Outcomes,
+        outcomes: PackedOutcomes,
     ) -> Result<()> {
         match self.read(reply).await {
             Ok(answer) => self.absorb_read(answer, request, outcomes).await,
@@ -58,7 +58,7 @@ impl Loop {
         }
     }
 
-    async fn absorb_read(&mut self, answer: Answer, request: &StepRequest, outcomes: Outcomes) -> Result<()> {
+    async fn absorb_read(&mut self, answer: Answer, request: &StepRequest, outcomes: PackedOutcomes) -> Result<()> {
         self.standing.offset.measure(answer.server_us, request.sent_us);
         self.settle(
             answer,
@@ -74,7 +74,7 @@ impl Loop {
     pub(super) async fn absorb_late(&mut self, answer: Answer, room: Room) -> Result<()> {
         let carried_out = self.standing.offset.carried_out(answer.server_us);
         let moment = Moment::from(carried_out);
-        self.settle(answer, carried_out, moment..=moment, room, Outcomes::none(0))
+        self.settle(answer, carried_out, moment..=moment, room, PackedOutcomes::none(0))
             .await
     }
 
@@ -85,7 +85,7 @@ impl Loop {
         carried_out: Instant,
         moments: RangeInclusive<Moment>,
         room: Room,
-        mut outcomes: Outcomes,
+        mut outcomes: PackedOutcomes,
     ) -> Result<()> {
         if answer.is_over() {
             let may_look = self.mode.is_running() && self.standing.has_room && !self.mode.is_limited();
@@ -130,7 +130,7 @@ impl Loop {
         };
         self.after_fetch(room, is_cut, found);
         if answer.was_idle && taken > 0 {
-            self.standing.prefetch.delivered_to_idle();
+            self.standing.pace.delivered_to_idle();
         }
         // the step itself renewed the lease
         self.rounds.renewal = self.options.lock_renew_time.map(|time| carried_out + time / 2);
@@ -163,7 +163,13 @@ impl Loop {
     }
 
     /// Tells what a step brought, and what is recorded: of a report, when all of it is.
-    pub(super) fn tell(&mut self, jobs: Option<Batch>, drained: bool, rejected: Vec<Rejected>, mut outcomes: Outcomes) {
+    pub(super) fn tell(
+        &mut self,
+        jobs: Option<Batch>,
+        drained: bool,
+        rejected: Vec<Rejected>,
+        mut outcomes: PackedOutcomes,
+    ) {
         self.unrecorded.of_part.0.extend(rejected);
         self.unrecorded.of_part.1.append(&mut outcomes.failures);
         let (rejected, failures) = match outcomes.is_part {

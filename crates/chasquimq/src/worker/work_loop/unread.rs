@@ -8,9 +8,9 @@ use super::{steps::REFUSED_PAUSE, Loop};
 use crate::{
     error::{Error, Result},
     worker::{
-        record::outcomes::Outcomes,
+        record::packed_outcomes::PackedOutcomes,
         step_request::{Behind, StepRequest},
-        take::fetch::Answer,
+        take::answer::Answer,
     },
 };
 
@@ -29,7 +29,7 @@ impl Loop {
         &mut self,
         mut reply: Value,
         request: &StepRequest,
-        outcomes: &Outcomes,
+        outcomes: &PackedOutcomes,
     ) -> Result<Answer> {
         for asks in 0..ASKS {
             match self.read(reply).await {
@@ -66,7 +66,7 @@ impl Loop {
     }
 
     /// Nobody knows what a step came to: what it was to record may be recorded, and what it took is to be given back.
-    pub(super) fn lose_track(&mut self, error: Error, outcomes: Outcomes) -> Result<()> {
+    pub(super) fn lose_track(&mut self, error: Error, outcomes: PackedOutcomes) -> Result<()> {
         if !matches!(error, Error::Malformed { .. }) {
             return Err(error);
         }
