@@ -1,5 +1,5 @@
 /**
- * ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError`.
+ * ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError` and `BatchOptions`.
  *
  * @module chasquimq
  */
@@ -45,6 +45,7 @@ export type * from './options/queue-events.js';
 export type * from './options/repeat.js';
 export type {
   AdvancedOptions,
+  BatchOptions,
   GetNextJobOptions,
   MetricsOptions,
   RateLimiterOptions,

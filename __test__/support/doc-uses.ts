@@ -171,6 +171,25 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
       says: ['3'],
     },
   ],
+  'docs/guides/batches.md': [
+    {
+      with: 'one INSERT',
+      before: "await new Queue('rows', { connection }).addBulk([1, 2].map((row) => ({ name: 'row', data: { row } })));",
+      after: "console.log((await once(worker, 'completed'))[1]);",
+      says: ['one INSERT for 2 rows', 'row 1'],
+    },
+    {
+      with: 'setAsFailed',
+      before: `
+        const mails = new Queue('mails', { connection });
+        await mails.addBulk([{ name: 'mail', data: { to: 'ana' } }, { name: 'mail', data: {} }]);`,
+      after: `
+        const failed = once(mailer, 'failed');
+        console.log((await once(mailer, 'completed'))[1]);
+        console.log((await failed)[1].message);`,
+      says: ['sent to ana', 'no address'],
+    },
+  ],
   'docs/guides/cancelling.md': [{ with: 'job.remove', after: 'console.log(await job.getState());', says: ['unknown'] }],
   'docs/guides/events.md': [
     {

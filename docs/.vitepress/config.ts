@@ -34,6 +34,7 @@ const sidebar: DefaultTheme.SidebarItem[] = [
       page('Job schedulers', 'guides/schedulers'),
       page('Flows', 'guides/flows'),
       page('Sandboxed processors', 'guides/sandboxed-processors'),
+      page('Batches', 'guides/batches'),
       page('Cancelling', 'guides/cancelling'),
       page('Events', 'guides/events'),
       page('Telemetry and Prometheus', 'guides/telemetry'),

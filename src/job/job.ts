@@ -42,6 +42,7 @@ import type { JobProgress } from '../types/job-progress.js';
 import type { FinishedStatus, JobState } from '../types/job-state.js';
 import type { MinimalJob } from '../types/minimal-job.js';
 import type { JobQueue } from './minimal-queue.js';
+import { batchMember, requireBatch } from './batch-member.js';
 import type { NotInJobJson } from './not-in-job-json.js';
 import type { ParentKeys } from '../types/parent.js';
 
@@ -502,6 +503,35 @@ export class Job<
     this.attemptsMade = failure.attemptsMade;
     if (failure.isFinal) this.finishedOn = finishedOn || undefined;
     this.delay = failure.delay ?? this.delay;
+  }
+
+  // ---- Batches
+
+  /** The jobs that the processor is called for: several where its worker has the option `batch`, this one first; else this one alone. */
+  getBatch(): Job<DataType, ReturnType, NameType, ProgressType>[] {
+    const jobs = batchMember(this)?.jobs ?? [this];
+    return [...jobs] as Job<DataType, ReturnType, NameType, ProgressType>[];
+  }
+
+  /** Cancelling this job aborts it: known of a job of a batch, while the processor runs it. */
+  get signal(): AbortSignal | undefined {
+    return batchMember(this)?.signal;
+  }
+
+  /**
+   * The result of this job of a batch, whatever the processor returns.
+   * @throws Error unless the processor of a worker with the option `batch` runs it
+   */
+  setResult(result: ReturnType): void {
+    requireBatch(this, 'setResult').said = { result };
+  }
+
+  /**
+   * Fails this job of a batch, whatever becomes of the others: as if the processor had thrown this for it alone.
+   * @throws Error unless the processor of a worker with the option `batch` runs it
+   */
+  setAsFailed(error: Error): void {
+    requireBatch(this, 'setAsFailed').said = { error };
   }
 
   // ---- Plain forms

@@ -36,4 +36,8 @@ export type NotInJobJson =
   | 'removeChildDependency'
   | 'removeUnprocessedChildren'
   | 'removeDeduplicationKey'
-  | 'waitUntilFinished';
+  | 'waitUntilFinished'
+  | 'getBatch'
+  | 'signal'
+  | 'setResult'
+  | 'setAsFailed';

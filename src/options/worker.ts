@@ -1,5 +1,6 @@
 import type { ForkOptions } from 'node:child_process';
 import type { WorkerOptions as WorkerThreadsOptions } from 'node:worker_threads';
+import { NotSupportedError } from '../errors/not-supported-error.js';
 import type { BackoffStrategy } from '../types/backoff-strategy.js';
 import type { ConnectionOptions } from './connection.js';
 import type { KeepJobs } from './job.js';
@@ -38,6 +39,12 @@ export interface SandboxedOptions {
   workerThreadsOptions?: WorkerThreadsOptions;
 }
 
+/** How many jobs one call of the processor takes. */
+export interface BatchOptions {
+  /** Most jobs of a call: those that wait when it begins. */
+  size: number;
+}
+
 /** Options of `worker.getNextJob`. */
 export interface GetNextJobOptions {
   /**
@@ -62,6 +69,12 @@ export interface WorkerOptions<ConnectionOptionsType = ConnectionOptions>
    * @defaultValue 1
    */
   concurrency?: number;
+  /**
+   * Calls the processor for several jobs at once: with the first of them, whose `getBatch()` gives all. `concurrency` counts calls then. Each job ends by itself; what
+   * the processor returns is the result of each job, or, as an array of as many, of one job each; what it throws fails all. See `Job.setResult` and `Job.setAsFailed`.
+   * Not there yet: processors that are files; `minSize`, `timeout` and `groupAffinity`.
+   */
+  batch?: BatchOptions;
   /** Limits how many jobs may start in a window of time, over all workers of the queue that have one; may be changed at any time. */
   limiter?: RateLimiterOptions;
   /** Counts finished jobs by the minute: `queue.getMetrics`. */
@@ -163,6 +176,7 @@ export function resolveWorkerOptions<C>(opts: WorkerOptions<C>): ResolvedWorkerO
   if (!isAtLeast(resolved.stalledInterval, Number.MIN_VALUE)) throw new Error('stalledInterval must be greater than 0');
   if (!isAtLeast(resolved.drainDelay, Number.MIN_VALUE)) throw new Error('drainDelay must be greater than 0');
   checkConcurrency(resolved.concurrency);
+  checkBatch(resolved.batch);
 
   resolved.lockRenewTime ||= resolved.lockDuration / 2;
   resolved.maximumRateLimitDelay ??= 30_000;
@@ -179,7 +193,24 @@ export function metricsMinutesOf(metrics: MetricsOptions | undefined): number {
   return Math.min(Math.max(Math.floor(metrics?.maxDataPoints ?? 0), 0), 2 ** 31 - 1);
 }
 
-/** How many jobs run at once. The engine counts with 32 bits. */
+/** @throws Error unless `batch` says how many jobs; NotSupportedError for what of it is not there yet */
+function checkBatch(batch: unknown): void {
+  if (batch === undefined) return;
+  const { size, ...others } = Object(batch) as Partial<Record<string, unknown>>;
+  if (!Number.isInteger(size) || !isAtLeast(size, 1)) throw new Error('batch.size must be an integer of at least 1');
+  const other = Object.keys(others).find((name) => others[name] !== undefined);
+  if (other !== undefined) throw new NotSupportedError(`the worker option "batch.${other}"`);
+}
+
+/** How many jobs may run at once. */
+export function mostRunning({
+  concurrency,
+  batch,
+}: Pick<ResolvedWorkerOptions<unknown>, 'concurrency' | 'batch'>): number {
+  return slotsOf(Math.ceil(concurrency) * (batch?.size ?? 1));
+}
+
+/** A number of jobs that run at once. The engine counts with 32 bits. */
 export function slotsOf(concurrency: number): number {
   return Math.min(Math.ceil(concurrency), 2 ** 31 - 1);
 }

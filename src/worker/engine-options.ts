@@ -1,6 +1,6 @@
 import type { NativeQueueOptions, NativeWorkerOptions } from '../native/types.js';
 import { readLimiter } from '../options/rate-limiter.js';
-import { metricsMinutesOf, slotsOf, type ResolvedWorkerOptions } from '../options/worker.js';
+import { metricsMinutesOf, mostRunning, type ResolvedWorkerOptions } from '../options/worker.js';
 
 /** Longest span the engine is given, in milliseconds: what users write as Infinity. */
 const LONGEST_MS = 2 ** 31 - 1;
@@ -16,7 +16,7 @@ export function engineOptions(
     ...target,
     id,
     ...(name != null && { workerName: String(name) }),
-    concurrency: slotsOf(opts.concurrency),
+    concurrency: mostRunning(opts),
     lockDuration: Math.min(opts.lockDuration, LONGEST_MS),
     lockRenewTime: Math.min(opts.lockRenewTime, LONGEST_MS),
     skipLockRenewal: Boolean(opts.skipLockRenewal),

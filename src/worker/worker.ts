@@ -5,10 +5,12 @@ import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { isFakeClock } from './fake-clock.js';
 import { batchOfOne, type Fetched } from './fetched-batch.js';
+import { Batches } from './batches.js';
 import { Dispatcher } from './dispatcher.js';
 import { closeWorker, patience } from './close-worker.js';
 import { delay } from './delay.js';
 import { forwardRejection } from '../errors/emit-error.js';
+import { NotSupportedError } from '../errors/not-supported-error.js';
 import { engineOptions } from './engine-options.js';
 import { errorFromNative } from '../native/native-error.js';
 import { RateLimitError } from '../errors/rate-limit-error.js';
@@ -24,6 +26,7 @@ import type { NativeWorker, WorkerMessage } from '../native/types.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import {
   checkConcurrency,
+  mostRunning,
   resolveWorkerOptions,
   slotsOf,
   type GetNextJobOptions,
@@ -54,6 +57,7 @@ const ENGINE: unique symbol = Symbol('engine');
 const READINESS: unique symbol = Symbol('readiness');
 const DISPATCHER: unique symbol = Symbol('dispatcher');
 const MANUAL: unique symbol = Symbol('manual');
+const BATCHES: unique symbol = Symbol('batches');
 const RUNS: unique symbol = Symbol('runs');
 const SEE_LIMITER: unique symbol = Symbol('see limiter');
 const WRAPPED: unique symbol = Symbol('wrapped');
@@ -74,6 +78,8 @@ const REPORT_LOST_LOCKS: unique symbol = Symbol('report lost locks');
 const STOP_RUNNING: unique symbol = Symbol('stop running');
 const END_PAUSED: unique symbol = Symbol('end paused');
 const CLOSE_ALL: unique symbol = Symbol('close all');
+const GATHER: unique symbol = Symbol('gather');
+const SET_ROOM: unique symbol = Symbol('set room');
 const SCHEDULERS: unique symbol = Symbol('schedulers');
 
 // Taken at load, so that a user's fake timers do not hold up `ready` and `pause`.
@@ -129,6 +135,8 @@ export class Worker<
   readonly [DISPATCHER]: Dispatcher;
   /** @internal */
   readonly [MANUAL]: ManualJobs;
+  /** @internal Runs several jobs in one call of the processor, where that is wanted. */
+  readonly [BATCHES]: Batches | undefined;
   /** @internal */
   readonly [RUNS]: TracedRuns | undefined;
   /** @internal Notices a limiter that was changed. */
@@ -166,6 +174,7 @@ export class Worker<
     this[LOCK_DURATION] = resolved.lockDuration;
     this.createSandbox(processor);
     this[MAX_RUNNING] = resolved.concurrency;
+    this[BATCHES] = this[GATHER](resolved);
 
     const { telemetry } = resolved;
     this[RUNS] = telemetry && new TracedRuns(this, telemetry, this[TRACE_ATTRIBUTES]);
@@ -214,7 +223,7 @@ export class Worker<
       process: this.processJob === ownProcessJob ? this[PROCESS].bind(this) : this[PROCESS_WRAPPED].bind(this),
       acceptsSignal: this[ACCEPTS_SIGNAL],
       follow: (taken) => this[FOLLOWER].follow(taken),
-      concurrency: slotsOf(opts.concurrency),
+      concurrency: mostRunning(opts),
       tokenPrefix: this.id,
       workerName: opts.name ?? undefined,
       policy: opts,
@@ -238,6 +247,22 @@ export class Worker<
     const file = processorFile(processor);
     this.childPool = new ChildPool({ useWorkerThreads, workerForkOptions, workerThreadsOptions });
     this.processFn = sandboxed(file, this.childPool) as Processor<DataType, ResultType, NameType, ProgressType>;
+  }
+
+  /** @internal Has what runs one job gather several, which the processor that was given runs in one call. */
+  [GATHER]({ batch, concurrency }: ResolvedWorkerOptions<ConnectionOptionsType>): Batches | undefined {
+    if (!batch || typeof this.processFn !== 'function') return undefined;
+    if (this.childPool) throw new NotSupportedError('the worker option "batch" with a processor that is a file');
+    const process = this.processFn;
+    const batches = new Batches(
+      (job, token, signal) =>
+        process.call(this, job as Job<DataType, ResultType, NameType, ProgressType>, token, signal),
+      batch.size,
+      slotsOf(concurrency),
+      (jobs) => this[SET_ROOM](jobs),
+    );
+    this.processFn = (job, token, signal) => batches.run(job as Job, token!, signal) as Promise<ResultType>;
+    return batches;
   }
 
   /** @internal Runs the processor, within a span if there is telemetry. */
@@ -484,7 +509,7 @@ export class Worker<
     return this.close(true);
   }
 
-  /** Number of jobs this worker runs at once; may be changed while it runs. */
+  /** Number of jobs, or batches of them, that this worker runs at once; may be changed while it runs. */
   get concurrency(): number {
     return this[MAX_RUNNING];
   }
@@ -493,8 +518,14 @@ export class Worker<
   set concurrency(concurrency: number) {
     checkConcurrency(concurrency);
     this[MAX_RUNNING] = concurrency;
-    this[ENGINE].setConcurrency(slotsOf(concurrency));
-    this[DISPATCHER].setConcurrency(slotsOf(concurrency));
+    if (this[BATCHES]) this[BATCHES].setConcurrency(slotsOf(concurrency));
+    else this[SET_ROOM](concurrency);
+  }
+
+  /** @internal So many jobs may run at once from now on. */
+  [SET_ROOM](jobs: number): void {
+    this[ENGINE].setConcurrency(slotsOf(jobs));
+    this[DISPATCHER].setConcurrency(slotsOf(jobs));
   }
 
   /**

@@ -30,7 +30,7 @@ const TOOLS: readonly Tool[] = [
   {
     name: /^@taskforcesh\/bullmq-pro$/,
     impact: 'breaking',
-    text: 'Groups, batches and observables of BullMQ Pro are not here.',
+    text: 'Groups and observables of BullMQ Pro are not here. Of batches there is the option batch: { size }.',
   },
   {
     name: /^(dd-trace|newrelic|@sentry\/(node|nestjs|opentelemetry)|.*instrumentation-bullmq|elastic-apm-node)$/,
