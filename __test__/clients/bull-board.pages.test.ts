@@ -99,7 +99,7 @@ class Board {
     return lines
       .map((line) => line.replaceAll(this.#queue, 'QUEUE').replaceAll(/(open|ended)-[xy]/g, '$1-CHILD'))
       .map((line) => line.replaceAll(/.*\d:\d\d:\d\d.*/g, 'TIME').replaceAll(/\d{13}/g, 'TIME'))
-      .filter((line) => !/^\s+at |^\d+ (milli)?seconds?$| ago$/.test(line));
+      .filter((line) => !/^\s+at |^-?\d+ (milli)?seconds?$| ago$/.test(line));
   }
 
   readonly #named = (path: string): string => path.replace('QUEUE', this.#queue);
