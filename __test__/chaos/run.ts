@@ -29,11 +29,11 @@ import { Way } from './way.js';
 const QUEUE = 'chaos';
 /** Its slot is that of all keys of the queue. */
 const KEY = `{bull:${QUEUE}}:`;
-/** Each worker, by its concurrency and where its handlers run. */
+/** Each worker, by its concurrency, where its handlers run, and how many jobs one call of them takes. */
 const WORKERS: Record<string, string | number>[] = [
   { CONCURRENCY: 1 },
   { CONCURRENCY: 1 },
-  { CONCURRENCY: 1 },
+  { CONCURRENCY: 1, BATCH: 4 },
   { CONCURRENCY: 5 },
   { CONCURRENCY: 50 },
   { CONCURRENCY: 5, SANDBOX: 'process' },

@@ -1,4 +1,5 @@
 // The worker option `batch`: several jobs in one call of the processor, each with an end of its own.
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { DelayedError, QueueEvents, RateLimitError, UnrecoverableError, Worker } from '../../src/index.js';
 import type { Job, WorkerOptions } from '../../src/index.js';
@@ -215,6 +216,45 @@ describe('worker.batch', () => {
     expect(seen).toEqual([1, 1]);
   });
 
+  describe.each([false, true])('a processor that is a file, in a thread: %s', (useWorkerThreads) => {
+    const file = fileURLToPath(new URL('programs/batch.cjs', import.meta.url));
+
+    async function run(data: object[]): Promise<{ batch: Worker; log: EventLog; ids: string[] }> {
+      const opts = { attempts: 3 };
+      const jobs = await stage
+        .queue()
+        .addBulk(data.map((each, number) => ({ name: 'job', data: { number, ...each }, opts })));
+      const batch = worker(file as never, { batch: { size: 3 }, useWorkerThreads });
+      return { batch, log: new EventLog(batch, ['completed', 'failed', 'progress']), ids: jobs.map(({ id }) => id!) };
+    }
+
+    it('gets its batch, and says of each job what becomes of it', async () => {
+      const { log, ids } = await run([{}, {}, {}, {}]);
+      await log.when('all to end', () => log.all('completed').length === 3 && log.all('failed').length === 1);
+      expect(await Promise.all(ids.map(async (id) => (await stored(id)).returnvalue as unknown))).toEqual([
+        '0 of 3, 3',
+        'of its own',
+        null,
+        '3 of 1, 1',
+      ]);
+      expect(await stored(ids[2])).toMatchObject({ failedReason: 'not this one', attemptsMade: 1 });
+      expect(log.all<[Job, number]>('progress').map(([{ id }, progress]) => [id, progress])).toEqual(
+        ids.map((id, number) => [id, number]),
+      );
+    });
+
+    it('hears of the job that is cancelled', async () => {
+      const { batch, log, ids } = await run([{ waits: true }, {}]);
+      await log.get('progress', 2);
+      expect(batch.cancelJob(ids[1], 'not wanted')).toBe(true);
+      const [job, error] = await log.get<[Job, Error]>('failed');
+      expect([job.id, error.message]).toEqual([ids[1], 'not wanted, and false']);
+      await log.get('completed', 2);
+      expect((await stored(ids[0])).returnvalue).toBe('0 of 2, 2');
+      expect(await stored(ids[1])).toMatchObject({ returnvalue: '1 of 1, 1', attemptsMade: 2 });
+    });
+  });
+
   it('refuses what it does not understand, and says what is not there yet', () => {
     const make = (batch: unknown, processor: unknown = async () => {}) =>
       new Worker(
@@ -228,7 +268,5 @@ describe('worker.batch', () => {
     for (const other of ['minSize', 'timeout', 'groupAffinity']) {
       expect(() => make({ size: 2, [other]: 1 })).toThrow(`the worker option "batch.${other}" is not supported`);
     }
-    const file = new URL('../parity/processors/no-syntax.cjs', import.meta.url);
-    expect(() => make({ size: 2 }, file)).toThrow('with a processor that is a file');
   });
 });

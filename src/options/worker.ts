@@ -72,7 +72,7 @@ export interface WorkerOptions<ConnectionOptionsType = ConnectionOptions>
   /**
    * Calls the processor for several jobs at once: with the first of them, whose `getBatch()` gives all. `concurrency` counts calls then. Each job ends by itself; what
    * the processor returns is the result of each job, or, as an array of as many, of one job each; what it throws fails all. See `Job.setResult` and `Job.setAsFailed`.
-   * Not there yet: processors that are files; `minSize`, `timeout` and `groupAffinity`.
+   * Not there yet: `minSize`, `timeout` and `groupAffinity`.
    */
   batch?: BatchOptions;
   /** Limits how many jobs may start in a window of time, over all workers of the queue that have one; may be changed at any time. */

@@ -6,7 +6,8 @@ import { Worker as Thread } from 'node:worker_threads';
 import type { Job } from '../job/job.js';
 import type { JobQueue } from '../job/minimal-queue.js';
 import type { SandboxedOptions } from '../options/worker.js';
-import { ASKED, TOLD, type ToChild, type ToParent } from './messages.js';
+import type { JobJsonSandbox } from '../types/job-json.js';
+import { ASKED, TOLD, type SaidOfOne, type ToChild, type ToParent } from './messages.js';
 import { fromPlainError, toPlainError } from './plain-error.js';
 import { withExtension } from './processor-file.js';
 
@@ -150,11 +151,12 @@ export class Child {
   }
 
   /**
-   * Runs a job.
+   * Runs a job, or the batch of which it is the first.
    * @throws (rejects) what the processor threw, what a call of it met, or Error `Unexpected exit code: ...`
    */
   run(job: Job, token?: string, signal?: AbortSignal): Promise<unknown> {
-    const cancel = (): void => this.send({ cmd: 'cancel', reason: signal?.reason as string });
+    const batch = job.getBatch();
+    const stopCancelling = this.passOnCancelling(batch, signal);
     const done = new Promise<unknown>((resolve, reject) => {
       const exited = (...[code, by]: Exit): void => reject(new Error(`Unexpected exit code: ${code} signal: ${by}`));
       if (this.exited) return exited(...this.exited);
@@ -167,28 +169,55 @@ export class Child {
         message: (message) => {
           hasEnded ||= message.cmd === 'completed' || message.cmd === 'failed';
           if (message.cmd === 'call' && message.question !== undefined) {
-            void calls.catch(() => {}).then(() => this.answer(job, message));
+            void calls.catch(() => {}).then(() => this.answer(batch, message));
           }
           // that job's run is over: there is nothing left for its error to fail
-          else if (message.cmd === 'call' && message.late) callOn(job, message).catch(() => {});
-          else if (message.cmd === 'call') calls = calls.then(() => callOn(job, message));
-          else if (message.cmd === 'completed') calls.then(() => resolve(message.value), reject);
-          else if (message.cmd === 'failed') calls.then(() => reject(fromPlainError(message.error)), reject);
+          else if (message.cmd === 'call' && message.late) callOn(batch, message).catch(() => {});
+          else if (message.cmd === 'call') calls = calls.then(() => callOn(batch, message));
+          else if (hasEnded) {
+            const { said = [] } = message as Extract<ToParent, { cmd: 'completed' | 'failed' }>;
+            calls = calls.then(() => said.forEach((each) => sayOf(batch, each)));
+            if (message.cmd === 'completed') calls.then(() => resolve(message.value), reject);
+            else if (message.cmd === 'failed') calls.then(() => reject(fromPlainError(message.error)), reject);
+          }
           calls.catch(() => {}); // told at the end
         },
       };
-      this.send({ cmd: 'start', job: job.asJSONSandbox(), ...(token !== undefined && { token }) });
-      // else it was aborted while the child started
-      if (signal?.aborted) cancel();
-      else signal?.addEventListener('abort', cancel);
+      const start = ({
+        job,
+        token,
+      }: {
+        job: Job;
+        token: string | undefined;
+      }): { job: JobJsonSandbox; token?: string } => ({
+        job: job.asJSONSandbox(),
+        ...(token !== undefined && { token }),
+      });
+      const behind = batch.slice(1).map((each) => start({ job: each, token: each.token }));
+      this.send({ cmd: 'start', ...start({ job, token }), ...(job.signal && { behind }) });
     });
-    return done.finally(() => signal?.removeEventListener('abort', cancel));
+    return done.finally(stopCancelling);
   }
 
-  private async answer(job: Job, call: Extract<ToParent, { cmd: 'call' }>): Promise<void> {
+  /** Has the child hear what is cancelled: the call, and single jobs of a batch. Gives what ends that. */
+  private passOnCancelling(batch: readonly Job[], signal: AbortSignal | undefined): () => void {
+    const signals: [AbortSignal | undefined, number | undefined][] = [[signal, undefined]];
+    for (const [of, job] of batch.entries()) signals.push([job.signal, of]);
+    const ends = signals.map(([from, of]) => {
+      const cancel = (): void =>
+        this.send({ cmd: 'cancel', reason: from?.reason as string, ...(of !== undefined && { of }) });
+      // else it was aborted while the child started, which hears of it behind its start
+      if (from?.aborted) queueMicrotask(cancel);
+      else from?.addEventListener('abort', cancel);
+      return () => from?.removeEventListener('abort', cancel);
+    });
+    return () => ends.forEach((end) => end());
+  }
+
+  private async answer(batch: readonly Job[], call: Extract<ToParent, { cmd: 'call' }>): Promise<void> {
     const question = call.question as number;
     try {
-      this.send({ cmd: 'answer', question, value: await callOn(job, call) });
+      this.send({ cmd: 'answer', question, value: await callOn(batch, call) });
     } catch (error) {
       this.send({ cmd: 'answer', question, error: toPlainError(error) });
     }
@@ -217,11 +246,21 @@ export class Child {
  * Does what a processor asked of its job: the one it runs, or ran last, or one that has ended before.
  * @throws (rejects) Error for what is no call of theirs: a processor may send what it likes
  */
-async function callOn(running: Job, { method, args, late }: Extract<ToParent, { cmd: 'call' }>): Promise<unknown> {
+async function callOn(
+  batch: readonly Job[],
+  { method, args, of = 0, late }: Extract<ToParent, { cmd: 'call' }>,
+): Promise<unknown> {
   if (!CALLS.has(method)) throw new Error(`A processor in a file has no call ${JSON.stringify(method)}`);
+  const [running] = batch;
   const { queue } = running as unknown as { queue: JobQueue };
-  const job = late ? (running.constructor as typeof Job).fromJSON(queue, late) : running;
+  const job = late ? (running.constructor as typeof Job).fromJSON(queue, late) : (batch[of] ?? running);
   return (job as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>)[method](...args);
+}
+
+/** What a processor has said of one job of its batch. */
+function sayOf(batch: readonly Job[], { of, result, error }: SaidOfOne): void {
+  if (error) batch[of]?.setAsFailed(fromPlainError(error));
+  else batch[of]?.setResult(result);
 }
 
 /** The processor's file as a child imports it. */

@@ -3,7 +3,7 @@
  * loads the engine: what the processor asks of its job, the worker does.
  */
 import { isMainThread, parentPort } from 'node:worker_threads';
-import { ASKED, TOLD, type Asked, type ToChild, type ToParent, type Told } from './messages.js';
+import { ASKED, TOLD, type Asked, type SaidOfOne, type ToChild, type ToParent, type Told } from './messages.js';
 import { fromPlainError, toPlainError } from './plain-error.js';
 import type { SandboxedJob } from './sandboxed-job.js';
 import type { JobJsonSandbox } from '../types/job-json.js';
@@ -16,8 +16,18 @@ const PARTS = 10;
 type Process = (job: SandboxedJob, token?: string, signal?: AbortSignal) => unknown;
 
 let processor: Process | undefined;
-/** The job that is running. */
-let running: { json: JobJsonSandbox; controller: AbortController; done: Promise<void> } | undefined;
+/** The jobs of the call that is running: one, or those of a batch. */
+interface Running {
+  readonly jobs: readonly JobJsonSandbox[];
+  readonly controller: AbortController;
+  /** Of each job of a batch. */
+  readonly own: readonly AbortController[] | undefined;
+  /** By the place of the job. */
+  readonly said: Map<number, SaidOfOne>;
+  done: Promise<void>;
+}
+
+let running: Running | undefined;
 let lastQuestion = 0;
 const questions = new Map<number, (answer: Extract<ToChild, { cmd: 'answer' }>) => void>();
 
@@ -42,7 +52,7 @@ async function hear(message: ToChild): Promise<void> {
         return send({ cmd: 'failed', error: toPlainError(new Error('cannot start a not idling child process')) });
       return start(message);
     case 'cancel':
-      return running?.controller.abort(message.reason);
+      return (message.of === undefined ? running?.controller : running?.own?.[message.of])?.abort(message.reason);
     case 'answer':
       return questions.get(message.question)?.(message);
     case 'stop':
@@ -62,23 +72,34 @@ async function load(file: string): Promise<void> {
   }
 }
 
-function start({ job, token }: Extract<ToChild, { cmd: 'start' }>): Promise<void> {
-  const controller = new AbortController();
-  const current = { json: job, controller, done: Promise.resolve() };
+function start({ job, token, behind }: Extract<ToChild, { cmd: 'start' }>): Promise<void> {
+  const jobs = [job, ...(behind?.map((each) => each.job) ?? [])];
+  const current: Running = {
+    jobs,
+    controller: new AbortController(),
+    own: behind && jobs.map(() => new AbortController()),
+    said: new Map(),
+    done: Promise.resolve(),
+  };
   running = current;
+  const tokens = [token, ...(behind?.map((each) => each.token) ?? [])];
   // a processor that throws before it promises anything has ended by then
-  current.done = run(job, token, controller.signal);
+  current.done = run(current, tokens);
   return current.done;
 }
 
-async function run(json: JobJsonSandbox, token: string | undefined, signal: AbortSignal): Promise<void> {
-  let end: ToParent;
+async function run(current: Running, tokens: readonly (string | undefined)[]): Promise<void> {
+  const { jobs, controller, said } = current;
+  let end: Extract<ToParent, { cmd: 'completed' | 'failed' }>;
   try {
-    const value = await processor!(toJob(json), token, signal);
+    const batch = jobs.map((json) => toJob(json));
+    batch.forEach((job, i) => joinBatch(job, i, batch, tokens[i], current));
+    const value = await processor!(batch[0], tokens[0], controller.signal);
     end = { cmd: 'completed', value: value === undefined ? null : value };
   } catch (error) {
     end = { cmd: 'failed', error: toPlainError(error) };
   }
+  if (said.size > 0) end.said = [...said.values()];
   running = undefined;
   try {
     await send(end);
@@ -108,14 +129,38 @@ function toJob(json: JobJsonSandbox): SandboxedJob {
   return job as unknown as SandboxedJob;
 }
 
+/** What a job knows of those that run together with it. */
+function joinBatch(
+  job: SandboxedJob,
+  at: number,
+  batch: SandboxedJob[],
+  token: string | undefined,
+  current: Running,
+): void {
+  const say = (call: string, said: Omit<SaidOfOne, 'of'>): void => {
+    if (running !== current || !current.own) {
+      throw new Error(`${call} is for a job of a batch, while the processor of its worker runs it`);
+    }
+    current.said.set(at, { of: at, ...said });
+  };
+  Object.assign(job, {
+    getBatch: () => (at === 0 && running === current ? [...batch] : [job]),
+    setResult: (result: unknown) => say('setResult', { result }),
+    setAsFailed: (error: unknown) => say('setAsFailed', { error: toPlainError(error) }),
+    ...(current.own && { token, signal: current.own[at].signal }),
+  });
+}
+
 /** What a caller leaves open must reach the job as such: between processes `undefined` becomes `null`. */
 function withoutUndefined(args: unknown[]): unknown[] {
   return args.slice(0, args.findLastIndex((arg) => arg !== undefined) + 1);
 }
 
 /** Whose call it is, where the worker cannot know: it takes a call for one of the job that runs. */
-function whose(json: JobJsonSandbox): { late?: JobJsonSandbox } {
-  return running?.json === json ? {} : { late: json };
+function whose(json: JobJsonSandbox): { of?: number; late?: JobJsonSandbox } {
+  const at = running ? running.jobs.indexOf(json) : -1;
+  if (at < 0) return { late: json };
+  return at === 0 ? {} : { of: at };
 }
 
 function tell(json: JobJsonSandbox, method: Told, args: unknown[]): Promise<void> {

@@ -17,10 +17,19 @@ export const ASKED = [
 export type Told = (typeof TOLD)[number];
 export type Asked = (typeof ASKED)[number];
 
+/** What the processor has said of one job of a batch, by its place there. */
+export interface SaidOfOne {
+  of: number;
+  result?: unknown;
+  error?: PlainError;
+}
+
 export type ToChild =
   | { cmd: 'init'; file: string }
-  | { cmd: 'start'; job: JobJsonSandbox; token?: string }
-  | { cmd: 'cancel'; reason?: string }
+  /** `behind`: the jobs behind the first one of a batch. */
+  | { cmd: 'start'; job: JobJsonSandbox; token?: string; behind?: { job: JobJsonSandbox; token?: string }[] }
+  /** `of`: one job of a batch; else the call of the processor. */
+  | { cmd: 'cancel'; reason?: string; of?: number }
   | { cmd: 'answer'; question: number; value?: unknown; error?: PlainError }
   /** To threads, which hear no signals. */
   | { cmd: 'stop' };
@@ -28,8 +37,8 @@ export type ToChild =
 export type ToParent =
   | { cmd: 'ready' }
   | { cmd: 'broken'; error: PlainError; leaves?: true }
-  | { cmd: 'completed'; value: unknown }
+  | { cmd: 'completed'; value: unknown; said?: SaidOfOne[] }
   /** `leaves`: nothing caught the error, and the child is about to exit. */
-  | { cmd: 'failed'; error: PlainError; leaves?: true }
-  /** `late`: the job it is about, as it was at its start, when its run has ended. */
-  | { cmd: 'call'; method: Told | Asked; args: unknown[]; question?: number; late?: JobJsonSandbox };
+  | { cmd: 'failed'; error: PlainError; leaves?: true; said?: SaidOfOne[] }
+  /** `of`: one job of a batch, unless it is the first. `late`: the job it is about, as it was at its start, when its run has ended. */
+  | { cmd: 'call'; method: Told | Asked; args: unknown[]; question?: number; of?: number; late?: JobJsonSandbox };

@@ -30,6 +30,16 @@ export interface SandboxedJob<T = any, R = any> extends Omit<JobJsonSandbox, 'da
   getChildrenValues: <CT = any>() => Promise<{ [jobKey: string]: CT }>;
   /** As `Job.getIgnoredChildrenFailures`. */
   getIgnoredChildrenFailures: () => Promise<{ [jobKey: string]: string }>;
+  /** As `Job.getBatch`. */
+  getBatch: () => SandboxedJob<T, R>[];
+  /** As `Job.setResult`. */
+  setResult: (result: R) => void;
+  /** As `Job.setAsFailed`. */
+  setAsFailed: (error: Error) => void;
+  /** As `Job.signal`. */
+  signal?: AbortSignal;
+  /** The token of the job, of a batch: for `moveToDelayed` and the like. */
+  token?: string;
   /** As `Job.getDependenciesCount`. */
   getDependenciesCount: (opts?: DependencyFlags) => Promise<Partial<Record<keyof DependencyFlags, number>>>;
 }

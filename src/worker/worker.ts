@@ -10,7 +10,6 @@ import { Dispatcher } from './dispatcher.js';
 import { closeWorker, patience } from './close-worker.js';
 import { delay } from './delay.js';
 import { forwardRejection } from '../errors/emit-error.js';
-import { NotSupportedError } from '../errors/not-supported-error.js';
 import { engineOptions } from './engine-options.js';
 import { errorFromNative } from '../native/native-error.js';
 import { RateLimitError } from '../errors/rate-limit-error.js';
@@ -252,7 +251,6 @@ export class Worker<
   /** @internal Has what runs one job gather several, which the processor that was given runs in one call. */
   [GATHER]({ batch, concurrency }: ResolvedWorkerOptions<ConnectionOptionsType>): Batches | undefined {
     if (!batch || typeof this.processFn !== 'function') return undefined;
-    if (this.childPool) throw new NotSupportedError('the worker option "batch" with a processor that is a file');
     const process = this.processFn;
     const batches = new Batches(
       (job, token, signal) =>

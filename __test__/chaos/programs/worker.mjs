@@ -1,5 +1,5 @@
 // A worker of a chaos run: QUEUE, CONNECTION (JSON), NAME, LEDGER, CONCURRENCY, LEASE_MS, SCAN_MS, SANDBOX (process or thread: where its
-// handlers run; here by default). Commands on stdin: `block <ms>` blocks
+// handlers run; here by default), BATCH (most jobs of a call; one by default). Commands on stdin: `block <ms>` blocks
 // the event loop, `clock <ms>` puts Date that far off (0 = the system's), `running` says which jobs' handlers run, `close` closes the worker.
 import { createInterface } from 'node:readline';
 import { Queue, Worker } from 'chasquimq';
@@ -7,14 +7,15 @@ import { watchLoop } from '../../life/programs/loop.mjs';
 import { messageOf, note, now, runningBy } from './ledger.mjs';
 import { runNoted } from './runs.mjs';
 
-const { QUEUE, CONNECTION, NAME, CONCURRENCY, LEASE_MS, SCAN_MS, SANDBOX } = process.env;
+const { QUEUE, CONNECTION, NAME, CONCURRENCY, LEASE_MS, SCAN_MS, SANDBOX, BATCH } = process.env;
 const SystemDate = Date;
 
 const connection = JSON.parse(CONNECTION);
 /** To which handlers add children. The whole log of the run is read at its end. */
 const queue = new Queue(QUEUE, { connection, streams: { events: { maxLen: 100_000_000 } } });
-const worker = new Worker(QUEUE, SANDBOX ? new URL('./sandboxed.mjs', import.meta.url) : run, {
+const worker = new Worker(QUEUE, SANDBOX ? new URL('./sandboxed.mjs', import.meta.url) : BATCH ? runBatch : run, {
   connection,
+  batch: BATCH && { size: Number(BATCH) },
   useWorkerThreads: SANDBOX === 'thread',
   name: NAME,
   concurrency: Number(CONCURRENCY),
@@ -34,6 +35,18 @@ async function run(job, token) {
   } finally {
     running.splice(running.indexOf(job.id), 1);
   }
+}
+
+/** Each of them as if it were alone. */
+async function runBatch(first) {
+  const runEach = async (job) => {
+    try {
+      job.setResult(await run(job, job.token));
+    } catch (error) {
+      job.setAsFailed(error);
+    }
+  };
+  await Promise.all(first.getBatch().map(runEach));
 }
 
 worker.on('completed', (job) => note('completed', job.data.key ?? job.id));
