@@ -207,6 +207,8 @@ export declare class NativeWorker {
   mayStart(): boolean
   /** A batch was taken back: fetches again, if that was because nobody was heard. */
   heard(): void
+  /** Takes back what was handed over and nobody has drawn: others may have it. */
+  takeBack(): void
   /** Whether nothing is to start for now, for other reasons than slots. */
   hold(held: boolean): void
   /** Reports how jobs ended. */
@@ -906,6 +908,8 @@ export interface NativeWorkerOptions {
   workerName?: string
   /** Jobs at once. */
   concurrency: number
+  /** Hold no more of them. */
+  takesNoneAhead?: boolean
   /** Lease, ms. */
   lockDuration: number
   /** The lease is renewed each half of this, ms. */

@@ -27,7 +27,7 @@ const LIMIT_MS = 70 + START_MS;
 /** A time without a fault. */
 export interface Calm extends Span {
   /** Lives of workers whose handlers run on their own event loops, and which were there all the time. */
-  readonly workers: readonly { readonly signature: string; readonly concurrency: number }[];
+  readonly workers: readonly Pick<Member, 'signature' | 'concurrency' | 'slots'>[];
   /** When this process, through which all ways lead, or a server was late. */
   readonly late: readonly Span[];
   readonly pace: number;
@@ -46,7 +46,7 @@ export interface Idleness {
 /** Lets some time pass in which nobody does harm. Members are those whose handlers run on their own event loops. */
 export async function passCalmly(ms: number, members: readonly Member[], servers: readonly Redis[]): Promise<Calm> {
   const from = Date.now();
-  const workers = members.map(({ signature, concurrency }) => ({ signature, concurrency }));
+  const workers = members.map(({ signature, concurrency, slots }) => ({ signature, concurrency, slots }));
   const lateness = new Lateness(servers, Date.now);
   // what is watched for is that nothing happens
   await sleep(ms);
@@ -70,13 +70,13 @@ export function watchIdleness(
 }
 
 function watchCalm(jobs: ReadonlyMap<string, JobAccount>, entries: readonly Entry[], calm: Calm): Idleness {
-  const workers = calm.workers.map(({ signature, concurrency }): WorkerRecord => {
+  const workers = calm.workers.map(({ signature, concurrency, slots }): WorkerRecord => {
     const runs = [...jobs.values()].flatMap(({ key, runs: all }) =>
       [...all.values()].filter(({ by }) => by === signature).map((run) => ({ key, ...spanOf(run) })),
     );
     const late = entries.filter(({ by, event }) => by === signature && event === 'late');
     const spans = late.map(({ words: [from, to] }) => ({ from: Number(from), to: Number(to) }));
-    return { name: signature, concurrency, alive: calm, runs, late: spans };
+    return { name: signature, concurrency, slots, alive: calm, runs, late: spans };
   });
   const blind = [...calm.late, ...limits(jobs, calm)];
   const watched = [...jobs.values()].flatMap((job) => recordOf(job, calm) ?? []);

@@ -52,6 +52,11 @@ export class Member {
     return Number(this.#env.CONCURRENCY);
   }
 
+  /** Jobs that it may run at once. */
+  get slots(): number {
+    return this.concurrency * Number(this.#env.BATCH ?? 1);
+  }
+
   /** Whether its handlers run on its own event loop. */
   get isPlain(): boolean {
     return this.#env.SANDBOX === undefined;

@@ -20,6 +20,8 @@ export interface RunRecord extends Span {
 export interface WorkerRecord {
   readonly name: string;
   readonly concurrency: number;
+  /** Jobs that may run at once, where one call takes several; else as many as calls. */
+  readonly slots?: number;
   /** From when on it took jobs, and up to when it was to. */
   readonly alive: Span;
   readonly runs: readonly RunRecord[];
@@ -101,10 +103,10 @@ class Slots {
 }
 
 /** Slots beside those of what ran as the block began, and of what blocked. */
-function freeAt({ concurrency, runs }: WorkerRecord, { from, to }: Span): number {
+function freeAt({ concurrency, slots = concurrency, runs }: WorkerRecord, { from, to }: Span): number {
   const blocker = runs.find((run) => run.from >= from && run.from <= to);
   const running = runs.filter((run) => run !== blocker && run.from < from && run.to > (blocker?.from ?? from));
-  return concurrency - running.length - (blocker ? 1 : 0);
+  return slots - running.length - (blocker ? 1 : 0);
 }
 
 /** When a worker had a free slot, and its event loop turned. */

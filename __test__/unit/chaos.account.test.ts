@@ -158,7 +158,7 @@ describe('chaos.account', () => {
     const calm: Calm = {
       from: 8_000,
       to: 12_000,
-      workers: ['w1.0', 'w2.0'].map((signature) => ({ signature, concurrency: 1 })),
+      workers: ['w1.0', 'w2.0'].map((signature) => ({ signature, concurrency: 1, slots: 1 })),
       late: [],
       pace: 1,
     };

@@ -71,6 +71,7 @@ function stage(options: Partial<DispatcherOptions> = {}) {
     mayStart: () => engine.holdsLease,
     heard: () => void engine.heard++,
     hold: (held: boolean) => void engine.held.push(held),
+    takeBack: () => errors.push('only batches give back'),
     finish(
       flush: number,
       _now: number,

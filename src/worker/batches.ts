@@ -48,6 +48,11 @@ export class Batches {
     return this.called + Math.max(this.concurrency - this.calls, 0) * this.size;
   }
 
+  /** Whether no call is free. */
+  get isFull(): boolean {
+    return this.calls >= this.concurrency;
+  }
+
   setConcurrency(concurrency: number): void {
     this.concurrency = concurrency;
     this.tellRoom();

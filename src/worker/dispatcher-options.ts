@@ -13,7 +13,7 @@ export interface DispatcherOwner extends JobQueue {
 export interface DispatcherOptions {
   owner: DispatcherOwner;
   policy: AttemptPolicy;
-  native: Pick<NativeWorker, 'finish' | 'words' | 'mayStart' | 'heard' | 'hold'>;
+  native: Pick<NativeWorker, 'finish' | 'words' | 'mayStart' | 'heard' | 'hold' | 'takeBack'>;
   /** The `emit` of the owner's class. */
   ownEmit: DispatcherOwner['emit'];
   /** Class of the jobs handed to `process`. */
@@ -26,6 +26,8 @@ export interface DispatcherOptions {
   /** Whether `process` takes a signal; without it none is made. */
   acceptsSignal: boolean;
   concurrency: number;
+  /** Where jobs are run in batches: whether what starts now would wait for a call to end. What finds no room goes back at once, as that changes from call to call. */
+  isFull?: (() => boolean) | undefined;
   /** Tokens are `<tokenPrefix>:<claim>.<slot>`: a job that is taken again gets another one. */
   tokenPrefix: string;
   /** `processedBy` of the jobs. */

@@ -78,7 +78,9 @@ export class Dispatcher {
   /** Number of jobs that may run at once. Running jobs are left alone. */
   setConcurrency(concurrency: number): void {
     this.concurrency = concurrency;
-    if (this.accepting) this.startAll();
+    if (!this.accepting) return;
+    this.startAll();
+    this.giveBack();
   }
 
   // ---- Fetched jobs
@@ -94,6 +96,14 @@ export class Dispatcher {
     const callers = callersGone(this.options.owner.qualifiedName, () => batch.youngest);
     if (callers) void this.startBehind(callers);
     else this.startAll();
+    this.giveBack();
+  }
+
+  /** Gives back what has no room, where that is not to wait here. */
+  private giveBack(): void {
+    if (!this.options.isFull || this.left === 0 || this.held > 0 || this.running < this.concurrency) return;
+    this.dropFetched();
+    this.options.native.takeBack();
   }
 
   /** Starts jobs when the calls of this thread that may have let them start are answered. */
@@ -103,6 +113,7 @@ export class Dispatcher {
     await callers;
     if (--this.held === 0) native.hold(false);
     this.startAll();
+    this.giveBack();
   }
 
   /** Makes what follows iterations of job schedulers, as soon as they are here and in one call. */
@@ -259,8 +270,9 @@ export class Dispatcher {
     if (slot.job !== job || !this.unfollowed.delete(slot)) return;
     const refusal = batch.refused?.get(job.id as string);
     if (!refusal && !this.stopped) {
-      this.run(slot);
-      return;
+      if (!this.options.isFull?.()) return this.run(slot);
+      this.sender.gathering.add({ handle: slot.handle, kind: 'returned' });
+      return this.release(slot);
     }
     if (!this.stopped) {
       this.options.owner.emit('error', refusal);

@@ -17,6 +17,8 @@ export function engineOptions(
     id,
     ...(name != null && { workerName: String(name) }),
     concurrency: mostRunning(opts),
+    // how many jobs a call takes is known when it begins
+    takesNoneAhead: opts.batch !== undefined,
     lockDuration: Math.min(opts.lockDuration, LONGEST_MS),
     lockRenewTime: Math.min(opts.lockRenewTime, LONGEST_MS),
     skipLockRenewal: Boolean(opts.skipLockRenewal),

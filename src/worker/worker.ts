@@ -223,6 +223,7 @@ export class Worker<
       acceptsSignal: this[ACCEPTS_SIGNAL],
       follow: (taken) => this[FOLLOWER].follow(taken),
       concurrency: mostRunning(opts),
+      isFull: this[BATCHES] && (() => this[BATCHES]!.isFull),
       tokenPrefix: this.id,
       workerName: opts.name ?? undefined,
       policy: opts,

@@ -163,6 +163,12 @@ impl NativeWorker {
         self.worker.heard();
     }
 
+    /// Takes back what was handed over and nobody has drawn: others may have it.
+    #[napi]
+    pub fn take_back(&self) {
+        self.worker.take_back();
+    }
+
     /// Whether nothing is to start for now, for other reasons than slots.
     #[napi]
     pub fn hold(&self, held: bool) {

@@ -24,6 +24,8 @@ pub struct NativeWorkerOptions {
     pub worker_name: Option<String>,
     /// Jobs at once.
     pub concurrency: f64,
+    /// Hold no more of them.
+    pub takes_none_ahead: Option<bool>,
     /// Lease, ms.
     pub lock_duration: f64,
     /// The lease is renewed each half of this, ms.
@@ -89,6 +91,7 @@ impl NativeWorkerOptions {
             id: self.id.clone(),
             name: self.worker_name.clone().unwrap_or_default(),
             concurrency: self.concurrency as u32,
+            takes_ahead: self.takes_none_ahead != Some(true),
             lock_duration: to_duration(self.lock_duration),
             lock_renew_time: (self.skip_lock_renewal != Some(true)).then(|| to_duration(self.lock_renew_time)),
             stalled_interval: (self.skip_stalled_check != Some(true)).then(|| to_duration(self.stalled_interval)),

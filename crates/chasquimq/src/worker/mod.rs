@@ -198,9 +198,14 @@ impl Worker {
     pub fn may_start(&self) -> bool {
         let may_start = self.offers.may_start();
         if !may_start {
-            self.command(Command::TakeBack);
+            self.take_back();
         }
         may_start
+    }
+
+    /// Takes back what was handed over and nobody has drawn: others may have it.
+    pub fn take_back(&self) {
+        self.command(Command::TakeBack);
     }
 
     /// Draws the next job of a batch ([`Batch::offer`]), which must not start before. False: the worker has taken it back, and all behind it.

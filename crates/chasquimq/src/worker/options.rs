@@ -14,6 +14,8 @@ pub struct WorkerOptions {
     pub name: String,
     /// Jobs run at once.
     pub concurrency: u32,
+    /// It may hold more of them, to be started soon, where they are short and no other worker is idle.
+    pub takes_ahead: bool,
     /// How long a lease lasts when it is not renewed.
     pub lock_duration: Duration,
     /// The lease is renewed each half of this; `None` = never.
@@ -58,6 +60,7 @@ impl Default for WorkerOptions {
             id: unique_id(),
             name: String::new(),
             concurrency: 1,
+            takes_ahead: true,
             lock_duration: Duration::from_secs(30),
             lock_renew_time: Some(Duration::from_secs(15)),
             stalled_interval: Some(Duration::from_secs(30)),

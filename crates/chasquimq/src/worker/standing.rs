@@ -61,6 +61,7 @@ impl Standing {
             surplus: match options.max_stalled_count {
                 // whatever is lost with this worker fails
                 0 => 0,
+                _ if !options.takes_ahead => 0,
                 _ => i64::from(self.pace.ahead(held, options.concurrency)),
             },
         }
