@@ -82,6 +82,18 @@ describe('worker.batch', () => {
     expect(await stored(done)).toMatchObject({ attemptsMade: 1, returnvalue: 'done' });
   });
 
+  it('stores results of 100 KB, and tells of one that has no JSON form', async () => {
+    const ids = await addAll(3);
+    const long = 'x'.repeat(100_000);
+    const batch = worker(async () => [long, 1n, { long }], { batch: { size: 3 } });
+    const log = new EventLog(batch, ['completed', 'failed']);
+    await log.when('all to end', () => log.names.length === 3);
+    expect((await stored(ids[0])).returnvalue).toBe(long);
+    expect((await stored(ids[1])).failedReason).toContain('serialize a BigInt');
+    expect((await stored(ids[2])).returnvalue).toEqual({ long });
+    expect(stage.takeErrors()).toHaveLength(1);
+  });
+
   it('leaves to others what comes while its calls run, and counts calls by concurrency', async () => {
     const gate = new Gate();
     const running: number[][] = [];

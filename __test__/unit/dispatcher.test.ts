@@ -38,6 +38,7 @@ class Engine {
   readonly words = new Int32Array(512);
   holdsLease = true;
   heard = 0;
+  givenBack = 0;
   readonly held: boolean[] = [];
 
   offer({ offer, count }: { offer: number; count: number }): void {
@@ -71,7 +72,7 @@ function stage(options: Partial<DispatcherOptions> = {}) {
     mayStart: () => engine.holdsLease,
     heard: () => void engine.heard++,
     hold: (held: boolean) => void engine.held.push(held),
-    takeBack: () => errors.push('only batches give back'),
+    takeBack: () => void engine.givenBack++,
     finish(
       flush: number,
       _now: number,
@@ -512,6 +513,35 @@ describe('cancelling', () => {
     dispatcher.deliver(batch(1, 1));
     expect(dispatcher.cancel('1')).toBe(false);
     dispatcher.cancelAll();
+  });
+});
+
+describe('jobs that run in batches', () => {
+  const process = () => new Promise(() => {});
+
+  it('go back at once where they find no room, which others wait for', () => {
+    for (const [isFull, left, givenBack] of [
+      [undefined, 1, 0],
+      [() => true, 0, 1],
+    ] as const) {
+      const { dispatcher, log, engine } = stage({ isFull, concurrency: 3, process });
+      dispatcher.deliver(batch(1, 2));
+      expect(engine.givenBack).toBe(0);
+      // the call has begun with these two
+      dispatcher.setConcurrency(2);
+      dispatcher.deliver(batch(2, 1));
+      expect([log, dispatcher.left, engine.givenBack]).toEqual([['active 1', 'active 2'], left, givenBack]);
+    }
+  });
+
+  it('go back where a call has begun while the next iteration was made', async () => {
+    const iteration: NativeJobExtra = { id: 'repeat:s:5', repeatJobKey: 's' };
+    const follow = () => Promise.resolve(new Map());
+    const { dispatcher, flushes } = stage({ isFull: () => true, follow, process: () => expect.unreachable() });
+    dispatcher.deliver(batch(1, 1, '{"repeat":{"every":5,"count":1}}', iteration));
+    await tick();
+    expect(flushes).toMatchObject([{ others: [{ handle: 10, kind: 'returned' }] }]);
+    expect(dispatcher.running).toBe(0);
   });
 });
 

@@ -61,7 +61,6 @@ export class Batches {
 
   private tellRoom(): void {
     const { room } = this;
-    // with no call free there is nothing to take, and the engine knows no room of 0
     if (room !== this.told) this.setRoom((this.told = room));
   }
 
