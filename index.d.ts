@@ -71,6 +71,24 @@ export declare class NativeQueue {
   removePendingChildren(id: string, now: number): Promise<undefined>
   /** Lets a job's parent not wait for it any more; false when it did not. */
   removeDependency(id: string, parentKey: string, now: number): Promise<boolean>
+  /** Pauses or resumes a group; false when it was so before. */
+  pauseGroup(group: string, paused: boolean): Promise<boolean>
+  /** Sets or lifts the concurrency of a group. */
+  setGroupConcurrency(group: string, jobs?: number | undefined | null): Promise<boolean>
+  /** Sets or lifts the rate limit of a group. */
+  setGroupLimit(group: string, max?: number | undefined | null, duration?: number | undefined | null): Promise<boolean>
+  /** Sets or lifts the weight of a group. */
+  setGroupWeight(group: string, weight?: number | undefined | null): Promise<boolean>
+  /** Starts none of a group's jobs for so many ms; 0: lifts the limit that it meets now. */
+  limitGroup(group: string, ms: number): Promise<boolean>
+  /** Removes a group. */
+  deleteGroup(group: string): Promise<undefined>
+  /** Groups with jobs. */
+  listGroups(statuses: Array<string>, start: number, end: number): Promise<NativeGroups>
+  /** One group. */
+  getGroup(group: string): Promise<NativeGroup>
+  /** Number of jobs that wait in groups. */
+  countGrouped(): Promise<number>
   /** Looks for the library, in a cluster on each master. */
   libraries(): Promise<Array<NativeServerLibrary>>
   /** Loads the library where it is missing; over another one of its name only if it `replaces` that. */
@@ -83,8 +101,8 @@ export declare class NativeQueue {
   getIds(types: Array<string>, start: number, end: number, asc: boolean): Promise<Array<string>>
   /** Numbers of jobs, one for each state asked for. */
   getCounts(types: Array<string>): Promise<Array<number>>
-  /** Numbers of waiting jobs with each of these priorities. */
-  getCountsPerPriority(priorities: Array<number>): Promise<Array<number>>
+  /** Numbers of waiting jobs with each of these priorities, of a group or of those that have none. */
+  getCountsPerPriority(priorities: Array<number>, group?: string | undefined | null): Promise<Array<number>>
   /** Number of delayed jobs due before then. */
   countDelayedBefore(due: number): Promise<number>
   /** Deletes all of a queue that is paused. */
@@ -509,6 +527,38 @@ export interface NativeFollowing {
   opts: string
 }
 
+/** What is known of a group. */
+export interface NativeGroup {
+  /** `waiting`, `limited`, `maxed` or `paused`; none: it has no jobs, and nothing limits it. */
+  status?: string
+  /** Jobs that wait in it. */
+  jobs: number
+  /** Jobs that run. */
+  active: number
+  /** Turns to one of another group. */
+  weight?: number
+  /** Jobs that may be active at once, as was set for it. */
+  concurrency?: number
+  /** Starts in a window, as was set for it. */
+  max?: number
+  /** Ms of a window, as was set for it. */
+  duration?: number
+  /** Until it is limited no more, ms. */
+  limitedMs: number
+  /** Starts in this window. */
+  starts: number
+  /** Rest of this window, ms. */
+  windowMs: number
+}
+
+/** Groups by rank. */
+export interface NativeGroups {
+  /** Groups of each status that was asked for. */
+  counts: Array<number>
+  /** Those of the ranks. */
+  groups: Array<NativeListedGroup>
+}
+
 /** Why a server is not who it should be. */
 export interface NativeIdentityRefusal {
   /** For people. */
@@ -581,6 +631,16 @@ export interface NativeLibrary {
   text: string
 }
 
+/** A group with jobs. */
+export interface NativeListedGroup {
+  /** Its name. */
+  id: string
+  /** `waiting`, `limited`, `maxed` or `paused`. */
+  status: string
+  /** Jobs that wait in it. */
+  jobs: number
+}
+
 /** A job's lock. */
 export interface NativeLock {
   /** The job. */
@@ -633,6 +693,10 @@ export interface NativeManualStep {
   lockDuration: number
   /** The worker's limiter. */
   limiter?: NativeRateLimit
+  /** Jobs of one group at once. */
+  groupConcurrency?: number
+  /** Rate limit of each group. */
+  groupLimit?: NativeRateLimit
   /** The job that ends. */
   ended?: NativeManualEnd
 }
@@ -932,6 +996,10 @@ export interface NativeWorkerOptions {
   removeOnFail?: string
   /** Its own rate limit. */
   limiter?: NativeRateLimit
+  /** Jobs of one group at once. */
+  groupConcurrency?: number
+  /** Rate limit of each group. */
+  groupLimit?: NativeRateLimit
   /** Longest sleep while limited, ms. */
   maximumRateLimitDelay: number
   /** Minutes for which finished jobs are counted. */

@@ -1,5 +1,6 @@
 /**
- * ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError` and `BatchOptions`.
+ * ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError`, `BatchOptions`, and
+ * what concerns groups.
  *
  * @module chasquimq
  */
@@ -17,6 +18,7 @@ export type {
 export { Backoffs, type BuiltInStrategies } from './options/backoffs.js';
 export { CONNECTION_CLOSED_ERROR_MSG, ConnectionClosedError } from './errors/connection-closed-error.js';
 export { DELAYED_ERROR, DelayedError } from './errors/delayed-error.js';
+export { GroupMaxSizeExceededError } from './errors/group-max-size-exceeded-error.js';
 export { NotSupportedError } from './errors/not-supported-error.js';
 export { RATE_LIMIT_ERROR, RateLimitError } from './errors/rate-limit-error.js';
 export { UNRECOVERABLE_ERROR, UnrecoverableError } from './errors/unrecoverable-error.js';
@@ -25,7 +27,7 @@ export { WAITING_ERROR, WaitingError } from './errors/waiting-error.js';
 export { FlowProducer, type FlowProducerListener } from './flow/flow-producer.js';
 export type { JobNode, NodeOpts } from './flow/flow-tree.js';
 export { Job } from './job/job.js';
-export { PRIORITY_LIMIT } from './add/job-options.js';
+export { PRIORITY_LIMIT } from './options/priority.js';
 export { JobScheduler } from './scheduler/job-scheduler.js';
 export { delay } from './worker/delay.js';
 export { Queue } from './queue/queue.js';
@@ -39,6 +41,7 @@ export { Worker } from './worker/worker.js';
 
 export type * from './options/connection.js';
 export type * from './options/flow.js';
+export type { GroupLimit, GroupStatus, JobGroupOptions, WorkerGroupOptions } from './options/group.js';
 export type * from './options/job.js';
 export type * from './options/queue.js';
 export type * from './options/queue-events.js';

@@ -2,10 +2,9 @@
  * The name and options of a job on their way to the engine: normalised, checked against BullMQ's rules, written as text.
  */
 import { Backoffs } from '../options/backoffs.js';
+import { checkJobGroup } from '../options/group.js';
 import type { DeduplicationOptions, JobsOptions, ParentOptions } from '../options/job.js';
-
-/** Largest value of the job option `priority`. Source: BullMQ 6.7.0. */
-export const PRIORITY_LIMIT = 2 ** 21 - 1;
+import { PRIORITY_LIMIT } from '../options/priority.js';
 
 /** Option text of a job without options. */
 export const NO_OPTIONS = '{}';
@@ -138,6 +137,7 @@ function checkOptions(opts: JobsOptions, parent: ParentOptions | undefined): voi
   if (opts.jobId === null) throw new TypeError('jobId must be a string');
   if (opts.jobId) checkJobId(opts.jobId);
   if (opts.priority) checkPriority(opts.priority);
+  checkJobGroup(opts);
   if (opts.deduplication) {
     if (!opts.deduplication.id) throw new Error('Deduplication id must be provided');
     if (parent) throw new Error('Deduplication and parent options cannot be used together');

@@ -95,6 +95,14 @@ export class Producer {
     });
   }
 
+  /** As {@link add}, but not together with others: what becomes of this job must not become of them. */
+  addAlone<J extends AddedJob>(job: J, created: number | undefined, data: string, opts: string): Promise<J> {
+    this.flush();
+    const added = this.add(job, created, data, opts);
+    this.flush();
+    return added;
+  }
+
   /** Before another job joins the tick's batch, which is sent when it is full. */
   private makeRoom(): void {
     const { tick, tickEncoder } = this;

@@ -135,8 +135,8 @@ export class Encoding {
 }
 
 /** Options that give a job a place of its own in the queue. */
-function needsRecord({ delay, lifo, priority, deduplication }: JobsOptions): boolean {
-  return delay !== undefined || lifo !== undefined || priority !== undefined || deduplication !== undefined;
+function needsRecord({ delay, lifo, priority, group, deduplication }: JobsOptions): boolean {
+  return [delay, lifo, priority, group, deduplication].some((option) => option !== undefined);
 }
 
 /**

@@ -8,7 +8,7 @@ import {
   type CheckedOptions,
   type OptionsChecker,
 } from '../add/job-options.js';
-import type { AddedJob } from '../add/producer.js';
+import type { AddedJob, Producer } from '../add/producer.js';
 import { rejectWith } from '../errors/reject-with.js';
 import { stringify } from '../native/json.js';
 import { errorFromNative } from '../native/native-error.js';
@@ -44,6 +44,17 @@ export interface CheckedJob<J> {
   parent?: ParentOptions;
 }
 
+/** Adds a job; one that may find its group full by itself. */
+function addOne<J extends NewJob>(
+  producer: Producer,
+  job: J,
+  created: number | undefined,
+  data: string,
+  { opts, text }: CheckedOptions,
+): Promise<J> {
+  return opts.group?.maxSize ? producer.addAlone(job, created, data, text) : producer.add(job, created, data, text);
+}
+
 /** Source: BullMQ 6.7.0 `Job.create`. */
 export function createJob<J extends NewJob>(
   Job: JobClass<J>,
@@ -59,7 +70,7 @@ export function createJob<J extends NewJob>(
       const made = customJob(Job, queue, producer.options, name, data, opts, undefined, undefined, now);
       return made.checked.opts.parent
         ? addChildren(queue, [made], now).then(([child]) => child)
-        : producer.add(made.job, made.checked.opts.timestamp ? undefined : now, made.data, made.checked.text);
+        : addOne(producer, made.job, made.checked.opts.timestamp ? undefined : now, made.data, made.checked);
     }
     const job = new Job(queue, checkName(name) as never, data as never, BLANK);
     const text = encodeData(data);
@@ -70,7 +81,7 @@ export function createJob<J extends NewJob>(
     const checked = producer.options.check(job.name, text, opts);
     job.adoptOptions(checked.opts, now);
     if (checked.opts.parent) return addChildren(queue, [{ job, data: text, checked }], now).then(([child]) => child);
-    return producer.add(job, opts.timestamp ? undefined : now, text, checked.text);
+    return addOne(producer, job, opts.timestamp ? undefined : now, text, checked);
   } catch (error) {
     return rejectWith(error);
   }

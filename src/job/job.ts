@@ -276,6 +276,11 @@ export class Job<
     this[STACKTRACE] = traces;
   }
 
+  /** The id of the group that the job has, if it has one. Not in BullMQ; the paid edition has it. */
+  get gid(): string | undefined {
+    return this.opts.group?.id;
+  }
+
   /** Name of the queue. */
   get queueName(): string {
     return this.queue.name;

@@ -8,6 +8,7 @@ import { asUnrecoverable } from '../native/native-error.js';
 import { failureOf, mayTryAgain, type AttemptedJob, type FailureReply } from './attempt-policy.js';
 import type { NativeManualEnd, NativeManualStepped, NativeJob } from '../native/types.js';
 import { metricsMinutesOf, type WorkerOptions } from '../options/worker.js';
+import { engineGroupRules } from '../options/group.js';
 import { readLimiter } from '../options/rate-limiter.js';
 import { recordJob } from '../telemetry/job-metrics.js';
 import { traceEnd, type JobEnd } from '../telemetry/trace.js';
@@ -46,7 +47,7 @@ export async function manualStep(
   ended?: NativeManualEnd,
   now = Date.now(),
 ): Promise<NativeManualStepped> {
-  const { lockDuration = LOCK_DURATION, name, limiter: limiterOption } = optionsOf(queue);
+  const { lockDuration = LOCK_DURATION, name, limiter: limiterOption, group } = optionsOf(queue);
   const limiter = readLimiter(limiterOption);
   const stepped = queue[COMMANDS].native.stepManually({
     now,
@@ -55,6 +56,7 @@ export async function manualStep(
     lockDuration,
     ...(name != null && { workerName: String(name) }),
     ...(limiter && { limiter }),
+    ...engineGroupRules(group),
     ...(ended && { ended }),
   });
   return asUnrecoverable(stepped);

@@ -1,6 +1,7 @@
 import { ErrorCode } from '../errors/error-code.js';
 import type { NativeError } from './types.js';
 import { ConnectionClosedError } from '../errors/connection-closed-error.js';
+import { GROUP_FULL, GroupMaxSizeExceededError } from '../errors/group-max-size-exceeded-error.js';
 import { ReplyError, type RefusedCommand } from '../errors/reply-error.js';
 import { UnrecoverableError } from '../errors/unrecoverable-error.js';
 import { systemFields } from './system-error.js';
@@ -23,7 +24,13 @@ export function errorFromNative(native: NativeError): CodedError {
 }
 
 /** An error of the class that its name says. The command is copied: it may be of another realm. */
-function named({ name, message, command }: Pick<CodedError, 'message' | 'command'> & { name?: string }): CodedError {
+function named({
+  name,
+  message,
+  code,
+  command,
+}: Pick<CodedError, 'message' | 'command' | 'code'> & { name?: string }): CodedError {
+  if (code === GROUP_FULL) return new GroupMaxSizeExceededError(message);
   if (name !== 'ReplyError') return new Error(message);
   return new ReplyError(message, command && { name: command.name, args: Array.from(command.args) });
 }

@@ -1,4 +1,5 @@
 import type { ParentKeys } from '../types/parent.js';
+import type { JobGroupOptions } from './group.js';
 import type { RepeatOptions } from './repeat.js';
 
 /** When a failed job is tried again. Source: BullMQ 6.7.0 `BackoffOptions`. */
@@ -87,6 +88,11 @@ export interface DefaultJobOptions {
    * @defaultValue false
    */
   lifo?: boolean;
+  /**
+   * The group that the job waits in. Groups are served in turns, after jobs without one. Not together with `priority` and `lifo`. Not in BullMQ; the paid edition
+   * has it.
+   */
+  group?: JobGroupOptions;
   /** `true` removes the job when it completes; a number or an object says which completed jobs to keep. By default all are kept. */
   removeOnComplete?: boolean | number | KeepJobs;
   /** `true` removes the job when it has failed for good; a number or an object says which failed jobs to keep. By default all are kept. */

@@ -3,6 +3,7 @@ import type { WorkerOptions as WorkerThreadsOptions } from 'node:worker_threads'
 import { NotSupportedError } from '../errors/not-supported-error.js';
 import type { BackoffStrategy } from '../types/backoff-strategy.js';
 import type { ConnectionOptions } from './connection.js';
+import { checkWorkerGroup, type WorkerGroupOptions } from './group.js';
 import type { KeepJobs } from './job.js';
 import type { AdvancedRepeatOptions, KeyPrefixOptions, QueueBaseOptions } from './queue.js';
 
@@ -75,6 +76,8 @@ export interface WorkerOptions<ConnectionOptionsType = ConnectionOptions>
    * Not there yet: `minSize`, `timeout` and `groupAffinity`.
    */
   batch?: BatchOptions;
+  /** Limits of each group of jobs that nothing was set for: see `queue.setGroupConcurrency` and `queue.setGroupRateLimit`. */
+  group?: WorkerGroupOptions;
   /** Limits how many jobs may start in a window of time, over all workers of the queue that have one; may be changed at any time. */
   limiter?: RateLimiterOptions;
   /** Counts finished jobs by the minute: `queue.getMetrics`. */
@@ -177,6 +180,7 @@ export function resolveWorkerOptions<C>(opts: WorkerOptions<C>): ResolvedWorkerO
   if (!isAtLeast(resolved.drainDelay, Number.MIN_VALUE)) throw new Error('drainDelay must be greater than 0');
   checkConcurrency(resolved.concurrency);
   checkBatch(resolved.batch);
+  checkWorkerGroup(resolved.group);
 
   resolved.lockRenewTime ||= resolved.lockDuration / 2;
   resolved.maximumRateLimitDelay ??= 30_000;

@@ -18,7 +18,7 @@ import { traceInternal } from '../telemetry/trace.js';
 import type { JobProgress } from '../types/job-progress.js';
 import type { FinishedStatus } from '../types/job-state.js';
 import { SpanKind } from '../types/telemetry.js';
-import { QueueGetters } from './queue-getters.js';
+import { QueueGroups } from './queue-groups.js';
 
 /** Jobs a `cleaned` event. */
 const CLEANED_BATCH = 10_000;
@@ -28,7 +28,7 @@ export class QueueAdministration<
   JobBase extends Job = Job,
   B = Backend,
   ConnectionOptionsType = ConnectionOptions,
-> extends QueueGetters<JobBase, B, ConnectionOptionsType> {
+> extends QueueGroups<JobBase, B, ConnectionOptionsType> {
   // ---- Settings, and single jobs
 
   /** Stops all workers of the queue from taking jobs, until `resume()`. Jobs under way go on. */

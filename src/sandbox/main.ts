@@ -115,6 +115,7 @@ function toJob(json: JobJsonSandbox): SandboxedJob {
     ...json,
     data: JSON.parse(json.data || '{}') as unknown,
     opts: json.opts,
+    ...(json.opts.group && { gid: json.opts.group.id }),
     returnValue: JSON.parse(json.returnvalue || '{}') as unknown,
   } as Record<string, unknown>;
   for (const method of TOLD) {

@@ -10,6 +10,8 @@ export interface SandboxedJob<T = any, R = any> extends Omit<JobJsonSandbox, 'da
   data: T;
   /** Options of the job. */
   opts: JobsOptions;
+  /** As `Job.gid`. */
+  gid?: string;
   /** `<prefix>:<name>` of the queue. */
   queueQualifiedName: string;
   /** What a run before returned. */

@@ -1,6 +1,7 @@
 /** The options of a job scheduler's jobs. */
 import { checkNumbers, checkPriority, normaliseOptions, optionsText, refuseDebounce } from '../add/job-options.js';
 import { NotSupportedError } from '../errors/not-supported-error.js';
+import { checkJobGroup } from '../options/group.js';
 import type { JobsOptions } from '../options/job.js';
 import type { RepeatOptions } from '../options/repeat.js';
 import { toMillis } from './next-run.js';
@@ -28,6 +29,10 @@ export function iterationText(template: JobsOptions, repeat: RepeatOptions): str
 export function checkTemplate(opts: JobsOptions): void {
   refuseDebounce(opts);
   if (opts.priority) checkPriority(opts.priority);
+  checkJobGroup(opts);
+  if (opts.group?.maxSize !== undefined) {
+    throw new NotSupportedError('the option "group.maxSize" of a job scheduler\'s template');
+  }
   checkNumbers(opts as Record<string, unknown>);
   if (opts.parent) throw new NotSupportedError('the option "parent" of a job scheduler\'s template');
 }

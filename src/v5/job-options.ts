@@ -1,5 +1,5 @@
 /** Options of BullMQ 5, as the engine takes them. */
-import { PRIORITY_LIMIT } from '../add/job-options.js';
+import { PRIORITY_LIMIT } from '../options/priority.js';
 import type { JobsOptions as BaseJobsOptions } from '../options/job.js';
 import type { JobsOptions } from './types.js';
 

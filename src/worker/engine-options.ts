@@ -1,4 +1,5 @@
 import type { NativeQueueOptions, NativeWorkerOptions } from '../native/types.js';
+import { engineGroupRules } from '../options/group.js';
 import { readLimiter } from '../options/rate-limiter.js';
 import { metricsMinutesOf, mostRunning, type ResolvedWorkerOptions } from '../options/worker.js';
 
@@ -31,6 +32,7 @@ export function engineOptions(
     ...(removeOnComplete && { removeOnComplete: JSON.stringify(removeOnComplete) }),
     ...(removeOnFail && { removeOnFail: JSON.stringify(removeOnFail) }),
     limiter: readLimiter(opts.limiter),
+    ...engineGroupRules(opts.group),
     maximumRateLimitDelay: Math.min(Math.max(opts.maximumRateLimitDelay, 1), LONGEST_MS),
     metricsMinutes: metricsMinutesOf(opts.metrics),
   };

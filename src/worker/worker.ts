@@ -543,6 +543,18 @@ export class Worker<
   }
 
   /**
+   * Starts no job of this job's group for a while. A processor that meets somebody else's limit calls it, then throws `Worker.RateLimitError()`: the job goes back to
+   * its group, and the try does not count. Not in BullMQ; the paid edition has it.
+   * @param expireTimeMs milliseconds
+   * @throws (rejects) Error for a job without a group; with the server's text unless the time is a whole number of at least 1
+   */
+  async rateLimitGroup(job: Pick<Job, 'opts'>, expireTimeMs: number): Promise<void> {
+    const { group } = job.opts;
+    if (!group) throw new Error('The job has no group');
+    await callToLimit(this, this[COMMANDS].native.limitGroup(group.id, checkExpireTime(expireTimeMs)));
+  }
+
+  /**
    * Resolves after a while. The worker itself never calls it.
    * @param milliseconds how long; 100 when it is 0 or left out
    * @param abortController ends the wait when it aborts

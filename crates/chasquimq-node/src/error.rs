@@ -82,6 +82,7 @@ fn node_code(error: &Error) -> Option<&'static str> {
         Error::Connection { code, .. } => *code,
         // codes of our own, for what BullMQ does not have
         Error::QueueFull { .. } => Some("ERR_QUEUE_FULL"),
+        Error::GroupFull { .. } => Some("ERR_GROUP_FULL"),
         Error::ServerTooOld(_) => Some("ERR_SERVER_TOO_OLD"),
         Error::NoScripts(_) => Some("ERR_NO_SCRIPTS"),
         Error::LibraryMissing(_) => Some("ERR_NO_LIBRARY"),

@@ -109,6 +109,16 @@ pub enum Error {
         /// How many may.
         max_length: u64,
     },
+    /// A group has as many jobs as the add lets it have. No job of the call was added.
+    #[error("Group {group} is full: {size} of at most {max_size} jobs wait there. addJob")]
+    GroupFull {
+        /// Its name.
+        group: String,
+        /// Number of jobs that wait there.
+        size: u64,
+        /// How many may.
+        max_size: u64,
+    },
     /// Obliterate without force met active jobs.
     #[error("Cannot obliterate queue with active jobs")]
     ActiveJobs,

@@ -83,6 +83,7 @@ pub use id::unique_id;
 pub use job::{
     deduplication::Deduplication,
     frame,
+    group::Group,
     keep::Keep,
     msgpack,
     options::{Backoff, JobOptions},
@@ -92,10 +93,11 @@ pub use keys::Keys;
 pub use queue::{
     bulk::Pick,
     by_id::RetryOptions,
+    groups::{GroupSetting, GroupState, ListedGroup},
     libraries::ServerLibrary,
     lists::JobRange,
     metrics::{Client, Counts, Metrics},
     Queue,
 };
 pub use schedulers::{scheduler_of, Following, Scheduler, Upsert};
-pub use worker::{RateLimit, Worker, WorkerOptions};
+pub use worker::{GroupRules, RateLimit, Worker, WorkerOptions};

@@ -98,7 +98,7 @@ impl Queue {
         schedule.int(upsert.start_ms as i64);
         record.array(4).str(&upsert.name).str(&upsert.data);
         record.str(&upsert.template).str(&upsert.repeat);
-        job.array(4);
+        job.array(5);
         pack_job(&mut job, &upsert.id, &upsert.options)?;
         let args = args![upsert.id.as_str(), &schedule, &record, &job];
         match self.run_once(&UPSERT_SCHEDULER, now_ms, &args).await? {
@@ -118,7 +118,7 @@ impl Queue {
         let mut packed = Packer::default();
         packed.array(taken.len());
         for following in taken {
-            packed.array(7).str(&following.scheduler).int(following.slot as i64);
+            packed.array(8).str(&following.scheduler).int(following.slot as i64);
             packed.int(following.next_ms as i64);
             pack_job(&mut packed, &following.scheduler, &following.options)?;
         }
@@ -172,7 +172,7 @@ impl Queue {
     }
 }
 
-/// Options, id text, priority and place of an iteration, as lua/rules/schedulers.lua puts its slot in.
+/// Options, id text, priority, place and group of an iteration, as lua/rules/schedulers.lua puts its slot in.
 fn pack_job(packer: &mut Packer, scheduler: &str, options: &str) -> Result<()> {
     let parsed = JobOptions::parse(options)?;
     let open = options.trim_end().strip_suffix('}').unwrap_or(options);
@@ -183,7 +183,13 @@ fn pack_job(packer: &mut Packer, scheduler: &str, options: &str) -> Result<()> {
     };
     let id = serde_json::Value::from(format!("repeat:{scheduler}:")).to_string();
     packer.str(&open).str(id.trim_end_matches('"'));
-    packer.int(parsed.priority).int(i64::from(parsed.lifo));
+    packer.int(parsed.rank()).int(i64::from(parsed.lifo));
+    match &parsed.group {
+        Some(group) => group.pack(packer),
+        None => {
+            packer.nil();
+        }
+    }
     Ok(())
 }
 

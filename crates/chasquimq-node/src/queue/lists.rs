@@ -50,9 +50,9 @@ commands! {
         Ok(types.iter().map(|state| counts.of(state).unwrap_or(0) as f64).collect())
     }
 
-    /// Numbers of waiting jobs with each of these priorities.
-    async fn get_counts_per_priority(queue, priorities: Vec<f64>) -> Vec<f64> {
-        let counts = queue.counts_per_priority(&priorities).await?;
+    /// Numbers of waiting jobs with each of these priorities, of a group or of those that have none.
+    async fn get_counts_per_priority(queue, priorities: Vec<f64>, group: Option<String>) -> Vec<f64> {
+        let counts = queue.counts_per_priority(&priorities, group.as_deref()).await?;
         Ok(counts.into_iter().map(|count| count as f64).collect())
     }
 

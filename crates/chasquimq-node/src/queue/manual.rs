@@ -9,7 +9,7 @@ use chasquimq::{
 use napi_derive::napi;
 
 use super::{commands::commands, job::NativeJob, NativeQueue};
-use crate::worker::options::{to_duration, NativeRateLimit};
+use crate::worker::options::{group_rules, to_duration, NativeRateLimit};
 
 /// A manual step.
 #[napi(object)]
@@ -26,6 +26,10 @@ pub struct NativeManualStep {
     pub lock_duration: f64,
     /// The worker's limiter.
     pub limiter: Option<NativeRateLimit>,
+    /// Jobs of one group at once.
+    pub group_concurrency: Option<f64>,
+    /// Rate limit of each group.
+    pub group_limit: Option<NativeRateLimit>,
     /// The job that ends.
     pub ended: Option<NativeManualEnd>,
 }
@@ -140,6 +144,7 @@ fn to_step(step: NativeManualStep) -> std::result::Result<ManualStep, Error> {
         worker_name: step.worker_name.unwrap_or_default(),
         lock_duration: to_duration(step.lock_duration),
         limiter: step.limiter.map(RateLimit::from),
+        group_rules: group_rules(step.group_concurrency, step.group_limit),
         ended: step.ended.map(to_end).transpose()?,
     })
 }

@@ -5,6 +5,7 @@ mod by_id;
 mod children;
 mod commands;
 mod flows;
+mod groups;
 pub mod job;
 mod libraries;
 mod lists;

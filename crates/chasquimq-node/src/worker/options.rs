@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chasquimq::{worker::Runner, Keep, RateLimit, WorkerOptions};
+use chasquimq::{worker::Runner, GroupRules, Keep, RateLimit, WorkerOptions};
 use napi_derive::napi;
 
 use crate::connection::NativeConnection;
@@ -48,6 +48,10 @@ pub struct NativeWorkerOptions {
     pub remove_on_fail: Option<String>,
     /// Its own rate limit.
     pub limiter: Option<NativeRateLimit>,
+    /// Jobs of one group at once.
+    pub group_concurrency: Option<f64>,
+    /// Rate limit of each group.
+    pub group_limit: Option<NativeRateLimit>,
     /// Longest sleep while limited, ms.
     pub maximum_rate_limit_delay: f64,
     /// Minutes for which finished jobs are counted.
@@ -70,6 +74,14 @@ impl From<NativeRateLimit> for RateLimit {
             max: limit.max as u64,
             duration: Duration::from_millis(limit.duration as u64),
         }
+    }
+}
+
+/// What a worker heeds of groups.
+pub fn group_rules(concurrency: Option<f64>, limit: Option<NativeRateLimit>) -> GroupRules {
+    GroupRules {
+        concurrency: concurrency.map(|jobs| jobs as u64),
+        limit: limit.map(RateLimit::from),
     }
 }
 
@@ -103,6 +115,7 @@ impl NativeWorkerOptions {
             runner: RUNNER.with(Runner::clone),
             watches_sockets,
             limiter: self.limiter.map(RateLimit::from),
+            group_rules: group_rules(self.group_concurrency, self.group_limit),
             maximum_rate_limit_delay: to_duration(self.maximum_rate_limit_delay),
             metrics_minutes: self.metrics_minutes.unwrap_or(0),
         }

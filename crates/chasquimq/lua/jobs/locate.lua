@@ -2,6 +2,7 @@
 -- its own.
 local Find = require('find')
 local Frame = require('frame')
+local Groups = require('groups')
 local Large = require('large')
 local Retention = require('retention')
 local State = require('state')
@@ -121,6 +122,7 @@ end
 
 -- Takes a waiting job out of the waiting list; its record, if it has one, stays.
 local function leave_waiting(queue, job)
+  if job.record and Groups.leave_waiting(queue, job.id, job.body) then return end
   queue.waiting = queue.waiting - 1
   if not job.record then
     mark_hole(queue, job, '0')

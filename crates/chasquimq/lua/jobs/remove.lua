@@ -3,6 +3,7 @@
 local Events = require('events')
 local Find = require('find')
 local Frame = require('frame')
+local Groups = require('groups')
 local Locate = require('locate')
 local Lock = require('lock')
 local Names = require('names')
@@ -141,6 +142,7 @@ local function take_away(queue, id, known)
   if job.state == 'active' then
     Locate.detach(queue, job)
     redis.call('HDEL', queue.base .. 'active', id)
+    Groups.free_place(queue, job.active[7])
     queue.active = queue.active - 1
     -- what waits may start in its place
     WaitingList.wake_for_work(queue)

@@ -9,6 +9,7 @@
 --   body(raw)              a record's body; the name and data of one that cannot be read are empty
 --   read_body(raw)         the same; nil when it cannot be read
 --   start(fields, active)  notes in a record's state fields when, how often and by whom it was started
+--   has_stalled(raw)       whether a record has stalled, or is a suspect (transitions/recover_stalled)
 --   has_traces(fields)     whether a record has stack traces: an error without a message has them, too
 --   complete(fields, active, value, now_ms)  notes that it has completed; value: its result, JSON text ('' or nil: none)
 --   timestamp(blob, offset) the time with which a body or a frame starts
@@ -86,6 +87,12 @@ local function start(fields, active)
   if active[4] ~= '' then fields.pb = active[4] end
 end
 
+local function has_stalled(raw)
+  if not raw then return false end
+  local ok, fields = pcall(cmsgpack.unpack, raw)
+  return ok and type(fields) == 'table' and ((tonumber(fields.st) or 0) > 0 or fields.su ~= nil)
+end
+
 local function has_traces(fields) return fields.fr or fields.tr end
 
 local function complete(fields, active, value, now_ms)
@@ -108,6 +115,7 @@ return {
   read_body = read_body,
   ids = ids,
   start = start,
+  has_stalled = has_stalled,
   has_traces = has_traces,
   complete = complete,
   timestamp = timestamp,

@@ -1,10 +1,11 @@
 -- by_rank: walks a state's jobs by rank, as BullMQ ranks them, a bounded step at a time. Ascending: waiting in processing order, sets by
--- score. What lies nearer the other end is reached from there, and comes in reverse; far from both, a walk may begin at its jobs
+-- score; those of groups behind the others, as they came. What lies nearer the other end is reached from there, and comes in reverse; far from both, a walk may begin at its jobs
 -- (lists/rank_in_log). Active jobs lie in no order (states/active).
 -- A walk is a table that the next step goes on with: state, back (from the far end), turn (its jobs come in the reverse of the order
--- asked for), skip (jobs to pass over), take (jobs to give), at (elements of a list or set that were passed), and for the log: ms, seq
+-- asked for), skip (jobs to pass over), take (jobs to give), at (elements of a list or set that were passed), in_groups (the same of grouped jobs), and for the log: ms, seq
 -- (last entry done), passed (stale references that were passed, by id).
 local Frame = require('frame')
+local Groups = require('groups')
 local RankInLog = require('rank_in_log')
 local ReadBudget = require('read_budget')
 local Retention = require('retention')
@@ -192,9 +193,24 @@ local function walk_log(queue, walk)
   return true
 end
 
+-- Jobs of groups. True when the walk is done with them.
+local function walk_groups(queue, walk)
+  local length = Groups.count(queue)
+  local jumped = math.min(walk.skip, math.max(length - walk.in_groups, 0))
+  walk.skip, walk.in_groups = walk.skip - jumped, walk.in_groups + jumped
+  while walk.take > 0 and walk.in_groups < length do
+    if is_spent(queue) then return false end
+    local count = math.min(walk.take, queue.listing.most - #queue.listing.ids, PAGE)
+    local ids = redis.call(walk.back and 'ZREVRANGE' or 'ZRANGE', queue.base .. 'grouped', walk.in_groups, walk.in_groups + count - 1)
+    local listed = list_records(queue, ids, 1, #ids)
+    walk.in_groups, walk.take = walk.in_groups + listed, walk.take - listed
+  end
+  return true
+end
+
 local function walk_waiting(queue, walk)
-  if walk.back then return walk_log(queue, walk) and walk_front(queue, walk) end
-  return walk_front(queue, walk) and walk_log(queue, walk)
+  if walk.back then return walk_groups(queue, walk) and walk_log(queue, walk) and walk_front(queue, walk) end
+  return walk_front(queue, walk) and walk_log(queue, walk) and walk_groups(queue, walk)
 end
 
 -- A frame's blob; read once for jobs of one frame that follow each other.
@@ -278,10 +294,13 @@ end
 
 local SETS = { failed = true, delayed = true, prioritized = true, ['waiting-children'] = true }
 
+-- Behind it the name of a group, of which the waiting jobs are walked.
+local GROUP = 'group:'
+
 local function count_state(queue, state)
-  if state == 'waiting' then return queue.waiting end
+  if state == 'waiting' then return queue.waiting + Groups.count(queue) end
   if state == 'completed' then return queue.completed end
-  return SETS[state] and redis.call('ZCARD', queue.base .. state) or 0
+  return (SETS[state] or state:sub(1, #GROUP) == GROUP) and redis.call('ZCARD', queue.base .. state) or 0
 end
 
 -- A walk over a state's jobs from rank start to stop, from the end that is nearer; nil when there are none.
@@ -294,7 +313,7 @@ local function start_walk(queue, type, start, stop, ascending)
   -- a stale reference is known by what stands before it
   if state == 'waiting' and queue.stale > 0 and not ascending then is_far = true end
   return { state = state, back = (not ascending) ~= is_far, turn = is_far, skip = is_far and count - 1 - to or from,
-    take = to - from + 1, at = 0, passed = {} }
+    take = to - from + 1, at = 0, in_groups = 0, passed = {} }
 end
 
 -- Goes on with a walk. True when it is done.

@@ -1,10 +1,11 @@
 -- clear: takes jobs out of the waiting list, a step at a time, in its order.
--- C is where a step starts and the next one goes on: phase (front | log | rest), left (elements of the front list, or of a set, still to
+-- C is where a step starts and the next one goes on: phase (front | log | rest | groups), left (elements of the front list, or of a set, still to
 -- be looked at), offset (of them, those that stay), ms and seq (last log entry done), skip (references of the next entry that stay),
 -- passed (stale references in entries that stay, by id), and what was there when the first step was taken: last_id (number), last_ms
 -- and last_seq (log entry). What comes later stays: a number above last_id, a log entry behind the last one.
 local Filter = require('filter')
 local Frame = require('frame')
+local Groups = require('groups')
 local Parents = require('parents')
 local PendingIteration = require('pending_iteration')
 local ReadBudget = require('read_budget')
@@ -256,6 +257,34 @@ local function clear_log(queue, cursor, filter, room)
   end
 end
 
+-- Looks at up to `room` members of a set of records, by rank. True when there are no more.
+local function clear_set(queue, cursor, set, filter, room)
+  local ids = redis.call('ZRANGE', queue.base .. set, cursor.offset, cursor.offset + math.min(cursor.left, room, EFFORT) - 1)
+  local going, picked = {}, pick_spared(queue, filter, ids)
+  for i = 1, #picked do
+    if picked[i] and not is_later(ids[i], cursor) then
+      going[#going + 1] = ids[i]
+      note_stale(queue, ids[i], true)
+    end
+  end
+  WaitingList.call_in_chunks('ZREM', queue.base .. set, going)
+  queue.cleared.looked = #picked
+  cursor.offset = cursor.offset + #picked - #going
+  cursor.left = #ids == 0 and 0 or cursor.left - #picked
+  return cursor.left == 0
+end
+
+-- The same of the jobs of all groups, or of one: the set has their ids.
+local function clear_groups(queue, cursor, set, filter, room)
+  local cleared = queue.cleared
+  local looked, records = cleared.looked, #cleared.records
+  local done = clear_set(queue, cursor, set, filter, room - looked)
+  cleared.looked, cleared.effort = looked + cleared.looked, EFFORT
+  local going = { unpack(cleared.records, records + 1) }
+  if #going > 0 then Groups.take_out(queue, going, redis.call('HMGET', queue.base .. 'jobs', unpack(going))) end
+  return done
+end
+
 -- Looks at up to `room` jobs of the waiting list. True when there are no more. A worker that broke a frame meanwhile put the rest of it into
 -- the front list, which is therefore looked at again at the end.
 local function clear_waiting(queue, cursor, filter, room)
@@ -272,24 +301,9 @@ local function clear_waiting(queue, cursor, filter, room)
   if cursor.phase == 'rest' then
     while cursor.left > 0 and cleared.looked < room and cleared.effort < EFFORT do clear_front(queue, cursor, filter, room - cleared.looked) end
   end
-  return cursor.phase == 'rest' and cursor.left == 0
-end
-
--- Looks at up to `room` members of a set of records, by rank. True when there are no more.
-local function clear_set(queue, cursor, set, filter, room)
-  local ids = redis.call('ZRANGE', queue.base .. set, cursor.offset, cursor.offset + math.min(cursor.left, room, EFFORT) - 1)
-  local going, picked = {}, pick_spared(queue, filter, ids)
-  for i = 1, #picked do
-    if picked[i] and not is_later(ids[i], cursor) then
-      going[#going + 1] = ids[i]
-      note_stale(queue, ids[i], true)
-    end
-  end
-  WaitingList.call_in_chunks('ZREM', queue.base .. set, going)
-  queue.cleared.looked = #picked
-  cursor.offset = cursor.offset + #picked - #going
-  cursor.left = #ids == 0 and 0 or cursor.left - #picked
-  return cursor.left == 0
+  if cursor.phase == 'rest' and cursor.left == 0 then cursor.phase, cursor.left, cursor.offset = 'groups', Groups.count(queue), 0 end
+  if cursor.phase == 'groups' and cursor.left > 0 and cleared.looked < room and cleared.effort < EFFORT then clear_groups(queue, cursor, 'grouped', filter, room) end
+  return cursor.phase == 'groups' and cursor.left == 0
 end
 
 -- Drops up to `room` jobs of a set in which they have the time that counts: those that ended, or were parked, first. True when there are no
@@ -331,5 +345,6 @@ return {
   order_left = order_left,
   clear_waiting = clear_waiting,
   clear_set = clear_set,
+  clear_groups = clear_groups,
   clear_scored = clear_scored,
 }

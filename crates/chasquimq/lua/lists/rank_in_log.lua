@@ -16,7 +16,7 @@ local Stored = require('stored')
 local MOST_HOLES, MOST_ENTRIES, PAGE, JOBS_AN_ENTRY = 1000, 500, 16, 16
 -- Where jobs have records; a run, of jobs without, has a member of `completed` too.
 local WITH_RECORDS = { { 'HLEN', 'jobs', 1 }, { 'HLEN', 'runs', 1 }, { 'LLEN', 'front', -1 }, { 'HLEN', 'active', -1 }, { 'ZCARD', 'completed', -1 },
-  { 'ZCARD', 'failed', -1 }, { 'ZCARD', 'delayed', -1 }, { 'ZCARD', 'prioritized', -1 }, { 'ZCARD', 'waiting-children', -1 } }
+  { 'ZCARD', 'failed', -1 }, { 'ZCARD', 'delayed', -1 }, { 'ZCARD', 'prioritized', -1 }, { 'ZCARD', 'grouped', -1 }, { 'ZCARD', 'waiting-children', -1 } }
 
 -- Frames with holes: firsts, their first numbers in order; by first number, jobs that each was added with, and gone of these; all_gone, and records
 -- of them all. nil when they are too many.

@@ -23,7 +23,7 @@ end
 -- What is read at the start of a call that looks at more keys: the queue's state, the answer as it was remembered, and what those keys hold.
 local function read_beside(base, slot_key, number, ...)
   local read = redis.call('MGET', base .. 'state', slot_key, ...)
-  return read[1], answer_in(read[2], number), read[3], read[4], read[5]
+  return read[1], answer_in(read[2], number), read[3], read[4], read[5], read[6]
 end
 
 -- The queue, and what the call of this number was answered, if it was carried out before.

@@ -1,10 +1,11 @@
 -- count_jobs: no change. Numbers of jobs by state.
 -- KEYS    base (also: state log front takes active completed failed delayed prioritized waiting-children)
 -- ARGV    none
--- RETURNS {waiting, active, completed, failed, delayed, prioritized, waiting-children}
+-- RETURNS {waiting (in groups as well), active, completed, failed, delayed, prioritized, waiting-children}
 -- ERRORS  none      EVENTS none      COST O(1)
 -- SOURCE  BullMQ 6.7 Queue#getJobCounts
 -- FLAGS   no-writes
+local Groups = require('groups')
 local State = require('state')
 
 -- None, where the keys that would hold them were lost (states/mend).
@@ -16,7 +17,7 @@ end
 return function(keys)
   local base = keys[1]
   local queue = State.open(base)
-  local counts = { count_in(queue.waiting, base .. 'log', base .. 'front'), count_in(queue.active, base .. 'takes', base .. 'active'),
+  local counts = { count_in(queue.waiting, base .. 'log', base .. 'front') + Groups.count(queue), count_in(queue.active, base .. 'takes', base .. 'active'),
     count_in(queue.completed, base .. 'completed') }
   for _, set in ipairs({ 'failed', 'delayed', 'prioritized', 'waiting-children' }) do
     counts[#counts + 1] = redis.call('ZCARD', base .. set)

@@ -1,6 +1,6 @@
 -- list_jobs: no change. Gives jobs by state and rank, a bounded step a call; active ones are listed by list_active.
 -- KEYS    base (also: state jobs vitals traces log runs holes gone active completed failed delayed prioritized waiting-children front)
--- ARGV    types (MessagePack array), start, stop (ranks, negative from the end), ascending (1|0), ids_only (1|0), cursor (MessagePack;
+-- ARGV    types (MessagePack array; group:<group>: the jobs that wait in that group), start, stop (ranks, negative from the end), ascending (1|0), ids_only (1|0), cursor (MessagePack;
 --         '' at first)
 -- RETURNS {cursor ('' = done), parts, jobs}; parts: {type's index, 1 if its jobs come in reverse, jobs, ...};
 --         jobs: {id, state, body, state fields (MessagePack), stack traces (JSON text) or '', ...} five a job, or its id alone;
@@ -16,7 +16,8 @@ local WaitingList = require('waiting_list')
 
 local function note_part(listing, index, walk, before)
   WaitingList.append(listing.parts, index, walk.turn and 1 or 0, #listing.ids - before)
-  for i = before + 1, #listing.ids do listing.states[i] = walk.state end
+  local state = walk.state:match('^group:') and 'waiting' or walk.state
+  for i = before + 1, #listing.ids do listing.states[i] = state end
 end
 
 -- Lists jobs until a call has done enough. Gives where the next one goes on; '' = nowhere.

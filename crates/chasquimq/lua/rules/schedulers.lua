@@ -4,10 +4,12 @@
 --   scheduler   id -> count of iterations (a double), then a MessagePack array: name, data (JSON text), template (JSON text of its
 --               options), repeat (JSON text: when it runs, as the user said), every_ms (0 = at times the caller computes), offset_ms of
 --               its slots from multiples of every_ms
--- An iteration to write is {id, slot, name, data, every_ms, priority, lifo, options, id_text}. options: the JSON text of its options, but for
+-- An iteration to write is {id, slot, name, data, every_ms, priority, lifo, group, options, id_text}. group: as add names it, or nil. options: the JSON text of its options, but for
 -- those that depend on the slot, and its closing brace; id_text: the JSON text of its id up to the slot.
 local Delayed = require('delayed')
 local Events = require('events')
+local GroupSize = require('group_size')
+local Groups = require('groups')
 local Prioritized = require('prioritized')
 local State = require('state')
 local WaitingList = require('waiting_list')
@@ -47,10 +49,14 @@ end
 
 -- What iterations enter when their slot has come.
 local function enter_now(queue, iterations)
-  local ids, names, ranked, references, front = {}, {}, {}, {}, {}
+  local ids, names, ranked, references, front, grouped, groups, priorities = {}, {}, {}, {}, {}, {}, {}, {}
   for i, it in ipairs(iterations) do
     ids[i], names[i] = it.id, it.name
-    if it.priority ~= 0 then
+    if it.group then
+      WaitingList.append(grouped, it.id)
+      WaitingList.append(groups, it.group)
+      WaitingList.append(priorities, it.priority)
+    elseif it.priority ~= 0 then
       WaitingList.append(ranked, it.priority * Prioritized.PRIORITY_STEP + Prioritized.next_place(queue), it.id)
     elseif it.lifo then
       table.insert(front, 1, it.id)
@@ -62,6 +68,7 @@ local function enter_now(queue, iterations)
   WaitingList.call_in_chunks('ZADD', queue.base .. 'prioritized', ranked)
   if #references > 0 then WaitingList.append_references(queue, references) end
   if #front > 0 then WaitingList.push_front(queue, front) end
+  if #grouped > 0 then Groups.enter_end(queue, grouped, GroupSize.names_of(groups), priorities) end
 end
 
 local function enter_delayed(queue, iterations)
@@ -79,7 +86,13 @@ local function add_iterations(queue, iterations, now_ms)
   local fields, later, due = {}, {}, {}
   for i, it in ipairs(iterations) do
     fields[2 * i - 1] = it.id
-    fields[2 * i] = cmsgpack.pack({ now_ms, iteration_options(it, now_ms), it.name, it.data, it.priority ~= 0 and it.priority or nil })
+    local group, priority = it.group and GroupSize.names_of({ it.group })[1], (it.priority ~= 0 or it.group) and it.priority or nil
+    fields[2 * i] = cmsgpack.pack({ now_ms, iteration_options(it, now_ms), it.name, it.data, priority, group })
+    if group then
+      Prioritized.expect_priorities(queue)
+      GroupSize.note(queue, { it.id }, { it.group }, 0)
+      Groups.expect(queue)
+    end
     local list = it.slot > now_ms and later or due
     list[#list + 1] = it
   end

@@ -1,6 +1,7 @@
 -- successor: a job that owned a deduplication id (rules/deduplication) has finished for good: its key goes, or passes to the job that was kept meanwhile.
 local Events = require('events')
 local Find = require('find')
+local Groups = require('groups')
 local Prioritized = require('prioritized')
 local Stored = require('stored')
 local WaitingList = require('waiting_list')
@@ -18,6 +19,7 @@ local function add_next(queue, item, body, step)
   local delay_ms = math.max(due_ms - values[1], 0)
   values[1] = step.now_ms
   if #values > 4 then Prioritized.expect_priorities(queue) end
+  if values[6] then Groups.expect(queue) end
   finishing.added[id] = true
   WaitingList.append(finishing.jobs_set, id, cmsgpack.pack(values))
   WaitingList.append(finishing.fields_set, id, cmsgpack.pack({ di = dedup[1] }))

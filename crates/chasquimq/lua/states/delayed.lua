@@ -4,6 +4,7 @@
 --           from it; the next call starts above. Before seq runs out of bits it starts again: then what is due up to floor, the latest due time so
 --           far, may lie beside higher numbers, and a look at the set gives the number instead.
 -- Why delays: a call with a thousand due times reads and writes one text, and does not look at the set a thousand times.
+local Groups = require('groups')
 local State = require('state')
 local WaitingList = require('waiting_list')
 
@@ -18,9 +19,9 @@ local function next_due(queue)
   return due_of(redis.call('ZRANGE', queue.base .. 'delayed', 0, 0, 'WITHSCORES')[2])
 end
 
--- Wakes a worker where a job could start, or is delayed: somebody is to know when it is due.
+-- Wakes a worker where a job could start, or is delayed, or of a limited group: somebody is to know when it is due.
 local function wake_for_jobs(queue)
-  if WaitingList.has_work(queue) or next_due(queue) then WaitingList.wake(queue) end
+  if WaitingList.has_work(queue) or next_due(queue) or Groups.next_opening(queue) then WaitingList.wake(queue) end
 end
 
 -- The earliest one and its due time, and that of the next one; nil: there is none.

@@ -1,5 +1,5 @@
 -- holder: who holds a record (hash active) or a frame (hash takes, jobs/frame) that was taken for the first time, as it is stored: {started_ms, starts
--- or chars, owner, worker_name, claim}. It is put together, and known again, as a text: most are written once and compared once.
+-- or chars, owner, worker_name, claim}; behind it of a record of a group, as a seventh value, the group (states/groups). It is put together, and known again, as a text: most are written once and compared once.
 local Packed = require('packed')
 
 -- What stands behind the time: a record's first start; no job has left the frame.
@@ -21,6 +21,11 @@ local function entry(step, of, more)
   return more and '\150' .. held .. Packed.text(more) or '\149' .. held
 end
 
+-- The same entry, of a record of this group.
+local function of_group(plain, group)
+  return '\151' .. plain:sub(2) .. (plain:byte(1) == 150 and '' or '\160') .. Packed.text(group)
+end
+
 -- The packed time of such an entry of the same worker and this claim; nil when the stored one is another, or of a frame of children.
 local function started(raw, of, step, claim)
   local known = of .. holder(step, claim)
@@ -39,6 +44,7 @@ return {
   RECORD = RECORD,
   FRAME = FRAME,
   entry = entry,
+  of_group = of_group,
   started = started,
   starts = starts,
 }

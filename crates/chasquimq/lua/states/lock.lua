@@ -1,6 +1,7 @@
 -- lock: who holds an active job. Its owner is a worker's id, behind all of whose tokens, <id>:<claim>.<slot> (jobs/frame), one lease stands;
 -- or, for a job that was taken manually, <token>#<call>, which has a lease of its own.
 local Frame = require('frame')
+local Groups = require('groups')
 local Locate = require('locate')
 local Stored = require('stored')
 
@@ -37,6 +38,7 @@ local function leave_active(queue, job)
   if job.record then
     fields = Locate.detach(queue, job)
     redis.call('HDEL', queue.base .. 'active', job.id)
+    Groups.free_place(queue, job.active[7])
   else
     fields = Locate.leave_frame(queue, job, true)
   end

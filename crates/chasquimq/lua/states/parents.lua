@@ -11,6 +11,7 @@
 --   faults:<id>     sorted set of the keys of children that failed (f), by time
 local Delayed = require('delayed')
 local Events = require('events')
+local Groups = require('groups')
 local Names = require('names')
 local OtherQueues = require('other_queues')
 local Prioritized = require('prioritized')
@@ -128,7 +129,7 @@ local function start_parents(queue, parents, now_ms, silent)
   -- the last of them heads the waiting list
   Prioritized.enter_latest(queue, ids)
   reverse(front)
-  WaitingList.push_front(queue, front)
+  WaitingList.push_front(queue, Groups.enter_own(queue, front, true))
   if #delayed > 0 or (#ids + #front > 0 and (queue ~= queue.call.home or not queue.call.by_turn)) then WaitingList.wake(queue) end
 end
 

@@ -3,6 +3,7 @@
 --                front of a priority; jobs given back unstarted go below the lowest place, where they were.
 -- A job's priority is that of its state fields (pr), once it was changed; else the fifth value of its body; else it has none (0).
 -- queue.place is the last place given; 0: no job of this queue ever had a priority. A fetch that finds the set empty begins again.
+local Groups = require('groups')
 local State = require('state')
 local WaitingList = require('waiting_list')
 
@@ -71,19 +72,22 @@ local function enter_priorities(queue, ids, places)
   return others
 end
 
--- Jobs with a record come back to the waiting list, in this order, at its end.
+-- Jobs with a record come back to the waiting list, in this order, at its end; those with a group to that (states/groups), here and below.
 local function enter(queue, ids)
-  if #ids > 0 then WaitingList.append_references(queue, queue.place > 0 and enter_priorities(queue, ids, {}) or ids) end
+  local others = Groups.enter_own(queue, ids, false)
+  if #others > 0 then WaitingList.append_references(queue, queue.place > 0 and enter_priorities(queue, others, {}) or others) end
 end
 
 -- Jobs with a record come back at the head of the waiting list, the first of them first; those with a priority at their place (by id).
 local function enter_front(queue, ids, places)
-  if #ids > 0 then WaitingList.push_front(queue, queue.place > 0 and enter_priorities(queue, ids, places) or ids) end
+  local others = Groups.enter_own(queue, ids, true)
+  if #others > 0 then WaitingList.push_front(queue, queue.place > 0 and enter_priorities(queue, others, places) or others) end
 end
 
 -- Jobs with a record come back one after the other, each at the head of the waiting list; those with a priority at the end of it.
 local function enter_latest(queue, ids)
-  local others, last_first = queue.place > 0 and enter_priorities(queue, ids, {}) or ids, {}
+  local own = Groups.enter_own(queue, ids, false)
+  local others, last_first = queue.place > 0 and enter_priorities(queue, own, {}) or own, {}
   for i = #others, 1, -1 do last_first[#last_first + 1] = others[i] end
   WaitingList.push_front(queue, last_first)
 end

@@ -37,9 +37,9 @@ local function push_front(queue, ids)
   queue.waiting = queue.waiting + #ids
 end
 
--- Whether a job could start: it waits, maybe with a priority (states/prioritized).
+-- Whether a job could start: it waits, maybe with a priority (states/prioritized) or in a group (states/groups).
 local function has_work(queue)
-  return queue.waiting > 0 or (queue.place > 0 and redis.call('EXISTS', queue.base .. 'prioritized') == 1)
+  return queue.waiting > 0 or (queue.place > 0 and redis.call('EXISTS', queue.base .. 'prioritized', queue.base .. 'groups') > 0)
 end
 
 local function wake(queue)

@@ -1,6 +1,7 @@
 -- complete: active -> completed. Jobs of a frame are kept as runs (rules/retention), the others as records.
 local Events = require('events')
 local Frame = require('frame')
+local Groups = require('groups')
 local Leave = require('leave')
 local Outcomes = require('outcomes')
 local Parents = require('parents')
@@ -102,6 +103,7 @@ local function complete_alike(queue, outcome, step)
   end
   local n = #ids
   queue.active = queue.active - n
+  for i = 1, finishing.alike_groups and n or 0 do Groups.note_left(queue, finishing.alike_groups[ids[i]], 1) end
   if step.keeps[keep][1] == 0 then
     finishing.dropped, finishing.removed = ids, n
   else

@@ -1,4 +1,4 @@
--- fetch: waiting | prioritized -> active, for one worker. Order: the front list, the log, then jobs with a priority.
+-- fetch: waiting | prioritized -> active, for one worker. Order: the front list, the log, then jobs with a priority, then those of groups (step/turns).
 -- It takes at most `want` jobs that start now, and `surplus` jobs that start a moment later, of which there are none while a worker waits for
 -- jobs (states/waiting_list). A frame that holds more than there is
 -- room for is broken: its jobs become records, those that fit become active, the rest goes to the front list.
@@ -8,10 +8,13 @@ local Fetched = require('fetched')
 local Find = require('find')
 local ForeignEntries = require('foreign_entries')
 local Frame = require('frame')
+local Groups = require('groups')
 local Holder = require('holder')
 local Mend = require('mend')
 local Prioritized = require('prioritized')
 local State = require('state')
+local Stored = require('stored')
+local Turns = require('turns')
 local WaitingList = require('waiting_list')
 
 -- References of removed jobs stay in the log; each is skipped once. The front list has none. known: which these are is known; else those are whose jobs are
@@ -38,17 +41,11 @@ local function without_stale(queue, ids)
   return valid
 end
 
-local function has_stalled(fields_raw)
-  if not fields_raw then return false end
-  local ok, fields = pcall(cmsgpack.unpack, fields_raw)
-  return ok and type(fields) == 'table' and ((tonumber(fields.st) or 0) > 0 or fields.su ~= nil)
-end
-
 -- How many of these records, from the first, may be surplus.
 local function count_fit(queue, ids)
   if #ids == 0 or redis.call('EXISTS', queue.base .. 'vitals') == 0 then return #ids end
   for i, fields_raw in ipairs(redis.call('HMGET', queue.base .. 'vitals', unpack(ids))) do
-    if has_stalled(fields_raw) then return i - 1 end
+    if Stored.has_stalled(fields_raw) then return i - 1 end
   end
   return #ids
 end
@@ -251,6 +248,7 @@ local function fetch(queue, want, surplus, step)
   take_front(queue, want, want + surplus, step)
   take_log(queue, want, want + surplus, step)
   if queue.waiting == 0 and queue.place > 0 then take_prioritized(queue, want, want + surplus, step) end
+  if Groups.are_used(queue) then Turns.take(queue, want, want + surplus, step) end
   queue.active = queue.active + fetched.taken
   if rawget(fetched, 'takes_set') then WaitingList.call_in_chunks('HSET', queue.base .. 'takes', fetched.takes_set) end
   if rawget(fetched, 'active_set') then WaitingList.call_in_chunks('HSET', queue.base .. 'active', fetched.active_set) end

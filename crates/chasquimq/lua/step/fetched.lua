@@ -25,20 +25,21 @@ local LONG_BODY = 1024
 -- fetched, what is taken. items: first, n, blob of a frame, or -n, columns of n records, and their bodies where these are long (give_records);
 -- ids: first, n of a frame ({n, ids} of one of children, jobs/frame), or 0, ids of records; taken (jobs), records (of them, those with a record),
 -- doomed (of them, those that were taken only to fail), bytes; rest: what was broken heads the waiting list now.
--- active_entries: of records taken in one step, which differ in their count of starts only.
+-- active_entries: of records taken in one step, which differ in their count of starts, and their group, only. group_of: the groups of records that are taken
+-- out of groups (step/turns), by id.
 local function start(queue)
   queue.promoted, queue.later_ms = false, false
-  queue.fetched = State.with_lists({ taken = 0, doomed = 0, bytes = 0, records = 0, rest = false, many = false })
+  queue.fetched = State.with_lists({ taken = 0, doomed = 0, bytes = 0, records = 0, rest = false, many = false, group_of = false })
 end
 
-local function active_entry(queue, started, step)
+local function active_entry(queue, started, step, group)
   local entries = queue.fetched.active_entries
   local entry = entries[started]
   if not entry then
     entry = Holder.entry(step, started == 1 and Holder.RECORD or cmsgpack.pack(started), queue.fetched.many and NO_LIST)
     entries[started] = entry
   end
-  return entry
+  return group and Holder.of_group(entry, group) or entry
 end
 
 -- Tells records in columns, which costs less than a value for each: {ids, bodies (0 = the first is long, and they follow one by one), fields
@@ -80,7 +81,7 @@ local function fields_taken(queue, ids, fields, step)
       again, failed = again or started > 1, failed or Stored.has_traces(known)
     end
     texts[at], starts[at] = raw or '', started
-    set[s + 1], set[s + 2] = id, active_entry(queue, started, step)
+    set[s + 1], set[s + 2] = id, active_entry(queue, started, step, fetched.group_of and fetched.group_of[id])
     s = s + 2
   end
   return texts, again and starts or 0, failed and fetched.records + #ids <= FEW_TRACES and redis.call('HMGET', queue.base .. 'traces', unpack(ids))
@@ -106,9 +107,10 @@ local function add_records(queue, ids, bodies, fields, step)
   if have_fields then
     texts, starts, traces = fields_taken(queue, ids, fields, step)
   else
-    local set, entry = fetched.active_set, active_entry(queue, 1, step)
+    local set, group_of, entry = fetched.active_set, fetched.group_of, nil
     local s = #set
     for at = 1, n do
+      if group_of or not entry then entry = active_entry(queue, 1, step, group_of and group_of[ids[at]]) end
       set[s + 1], set[s + 2] = ids[at], entry
       s = s + 2
     end

@@ -1,7 +1,9 @@
 -- leave: a job leaves the active ones: its outcome's claim (jobs/frame) must hold it still, or the outcome is refused.
 local Find = require('find')
 local Frame = require('frame')
+local Groups = require('groups')
 local Large = require('large')
+local Packed = require('packed')
 local State = require('state')
 local Stored = require('stored')
 local WaitingList = require('waiting_list')
@@ -31,14 +33,30 @@ local function unpack_active(queue, raw)
   return entry
 end
 
--- Whether records were taken together and had no state fields.
-local function are_alike(active, fields)
+-- Whether records were taken together and had no state fields. Their entries are equal, but for the group behind what they have in common: behind so
+-- many bytes, or nil.
+local function are_alike(queue, active, fields)
   local first = active[1]
   if not first then return false end
+  local group = unpack_active(queue, first)[7]
+  local common = type(group) == 'string' and #first - #Packed.text(group)
+  local same = common and first:sub(1, common)
   for i = 1, #active do
-    if active[i] ~= first or fields[i] then return false end
+    local entry = active[i]
+    if fields[i] or not (entry == first or (same and entry and entry:sub(1, common) == same)) then return false end
   end
-  return true
+  return true, common
+end
+
+-- The groups of such records, by id.
+local function groups_behind(ids, active, common)
+  local groups, names = {}, {}
+  for i, id in ipairs(ids) do
+    local text = active[i]:sub(common + 1)
+    names[text] = names[text] or cmsgpack.unpack(text)
+    groups[id] = names[text]
+  end
+  return groups
 end
 
 -- Notes a record's state fields. Those of jobs that failed alike, and of siblings at their first try, are equal, and read once.
@@ -95,9 +113,12 @@ local function load(queue, outcomes)
     local to = math.min(from + 3999, #ids)
     local active = redis.call('HMGET', queue.base .. 'active', unpack(ids, from, to))
     local fields = has_fields and redis.call('HMGET', queue.base .. 'vitals', unpack(ids, from, to)) or {}
-    if #outcomes == 1 and outcomes[1][1] == 'r' and #ids <= 4000 and are_alike(active, fields) then
-      finishing.alike = unpack_active(queue, active[1])
-      return
+    if #outcomes == 1 and outcomes[1][1] == 'r' and #ids <= 4000 then
+      local alike, common = are_alike(queue, active, fields)
+      if alike then
+        finishing.alike, finishing.alike_groups = unpack_active(queue, active[1]), common and groups_behind(ids, active, common)
+        return
+      end
     end
     for i = 1, #active do
       finishing.active[ids[from + i - 1]] = active[i] and unpack_active(queue, active[i])
@@ -170,6 +191,7 @@ local function leave_active(queue, id, owner, claim)
     finishing.active[id] = false
     finishing.active_del[#finishing.active_del + 1] = id
     queue.active = queue.active - 1
+    Groups.note_left(queue, active[7], 1)
     return active
   end
   if active then return nil, LOCK_MISMATCH end

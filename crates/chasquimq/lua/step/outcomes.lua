@@ -1,6 +1,7 @@
 -- outcomes: what a step's outcomes come to, gathered job by job and written together; then the rules by which finished jobs are kept, and counted.
 local Delayed = require('delayed')
 local Frame = require('frame')
+local Groups = require('groups')
 local Metrics = require('metrics')
 local Prioritized = require('prioritized')
 local Records = require('records')
@@ -13,7 +14,7 @@ local WaitingList = require('waiting_list')
 -- this place of a taken frame; equal, by id, the text of state fields that other records may have as well, and known_fields, what it says
 -- (not to be changed: Leave.own_fields); plain_fields, what they become where records were taken together and returned nothing.
 local function start(queue)
-  queue.finishing = State.with_lists({ removed = 0, failed_removed = 0, alike = false, last_parent = false, met_limit = false, is_late = false })
+  queue.finishing = State.with_lists({ removed = 0, failed_removed = 0, alike = false, alike_groups = false, last_parent = false, met_limit = false, is_late = false })
   queue.call.by_turn = true
 end
 
@@ -82,6 +83,7 @@ local function write(queue, step)
     end
     Records.drop_records(queue, dropped, true, true, are_bare(finishing, dropped))
   end
+  Groups.free_left(queue)
   if rawget(finishing, 'waiting') then Prioritized.enter(queue, finishing.waiting) end
   if rawget(finishing, 'front') then Prioritized.enter_front(queue, finishing.front, finishing.places) end
   if rawget(finishing, 'latest') then Prioritized.enter_latest(queue, finishing.latest) end

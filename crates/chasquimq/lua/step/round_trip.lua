@@ -2,7 +2,7 @@
 -- step: now_ms, starts_ms (what is fetched starts then; nil: now), owner, claim (of what is fetched), lease_ms, takes_as (owner of what is
 -- fetched, if that is another), worker_name, keeps, max_bytes, limiter_max and limiter_ms (rules/limits), leaves_due (true: delayed jobs stay
 -- where they are), none_delayed (true: the queue never had any), asks_due (true: who asks is told when the next job is due in any case), large
--- (step/finish; false: none). want = -1: nothing is fetched. Gives the refusals, the time at which the next job is due (nil unless less was taken than
+-- (step/finish; false: none), group_rules (step/turns), server_ms, ahead_ms (of the caller's clock, before the server's). want = -1: nothing is fetched. Gives the refusals, the time at which the next job is due (nil unless less was taken than
 -- wanted, or asks_due), gated: 1 if jobs wait that must not start now, limited_ms: for how long the rate limit lets this worker start no more
 -- (0 = it does), and whether work is left that somebody may start.
 local Due = require('due')
@@ -10,6 +10,7 @@ local Events = require('events')
 local Fetch = require('fetch')
 local Fetched = require('fetched')
 local Finish = require('finish')
+local Groups = require('groups')
 local Limits = require('limits')
 local WaitingList = require('waiting_list')
 
@@ -66,12 +67,15 @@ end
 -- Takes up to `want` jobs that wait or are due, as far as there are free places. Gives gated, limited_ms, and when the next job is due.
 local function fetch_due(queue, wanted, surplus, step)
   local want = math.min(wanted, Limits.free_places(queue))
+  Groups.open_due(queue, step.server_ms)
   if not (step.leaves_due or queue.none_delayed) then Due.promote_for(queue, math.min(want + surplus, Fetched.MOST_RECORDS), step.now_ms) end
   step.now_ms = step.starts_ms or step.now_ms
   local gated, limited_ms = fetch_within_limits(queue, want, surplus, step)
   if queue.promoted then Due.enter(queue) end
-  local looks_on = (queue.fetched.taken < wanted or step.asks_due) and limited_ms == 0 and not queue.none_delayed
-  return gated, limited_ms, looks_on and Due.next_ms(queue) or nil
+  if limited_ms > 0 or not (queue.fetched.taken < wanted or step.asks_due) then return gated, limited_ms, nil end
+  local due, opening = not queue.none_delayed and Due.next_ms(queue) or nil, Groups.next_opening(queue)
+  if opening then due = math.min(due or math.huge, opening + step.ahead_ms) end
+  return gated, limited_ms, due
 end
 
 -- Whether somebody may start what is left.

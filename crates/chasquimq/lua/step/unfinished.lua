@@ -1,6 +1,7 @@
 -- unfinished: active jobs whose run said nothing of how it ended: back to the front of the waiting list, or let go.
 local Events = require('events')
 local Frame = require('frame')
+local Groups = require('groups')
 local Leave = require('leave')
 local Stored = require('stored')
 
@@ -35,10 +36,11 @@ local function let_go(queue, outcome, step)
   if not active then return end
   if finishing.active_del[#finishing.active_del] == id then finishing.active_del[#finishing.active_del] = nil end
   queue.active = queue.active + 1
+  Groups.note_left(queue, active[7], -1)
   -- a lease of this step alone: one that later steps renewed would keep the job from coming back
   local nobody = NOBODY .. step.owner .. '.' .. step.claim
   finishing.active_set[#finishing.active_set + 1] = id
-  finishing.active_set[#finishing.active_set + 1] = cmsgpack.pack({ active[1], active[2], nobody, active[4], Frame.ANY_CLAIM })
+  finishing.active_set[#finishing.active_set + 1] = cmsgpack.pack({ active[1], active[2], nobody, active[4], Frame.ANY_CLAIM, active[6], active[7] })
   redis.call('SET', queue.base .. 'lease:' .. nobody, 1, 'PX', step.lease_ms)
 end
 

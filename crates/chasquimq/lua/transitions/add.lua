@@ -6,11 +6,12 @@
 --         plan item: {n, names} a frame of n jobs | {0, n, ids, names, dues, front, priorities, large} n records of one kind, in
 --         columns:
 --         ids (one a job; '' = all their numbers), names (one text, or one a job), dues (epoch ms a job; 0 = all at once), front
---         (1|0), priorities (one a job; 0 = none), large (1: jobs/large; else not there)
---         | {-1, id, name, due_ms, front, dedup, priority} a record that may yield to another job (id '' = its number; dedup: rules/deduplication)
+--         (1|0), priorities (one a job; 0 = none), large (1: jobs/large; else false, or not there), groups (one a job, a text, or {group, most jobs, weight},
+--         of which each may be 0: states/groups; else not there)
+--         | {-1, id, name, due_ms, front, dedup, priority, group} a record that may yield to another job (id '' = its number; dedup: rules/deduplication)
 -- RETURNS {first, {index, id, index, id, ...}} index of each job whose id is not first + index, and its id |
---         {-12, n, length, max_length} (rules/length)
--- ERRORS  -12 full      EVENTS added, waiting, delayed, duplicated, deduplicated, removed      COST O(frames + records * log(delayed + prioritized))
+--         {-12, n, length, max_length} (rules/length) | {-13, group, size, most} (rules/group_size)
+-- ERRORS  -12 full, -13 group full      EVENTS added, waiting, delayed, duplicated, deduplicated, removed      COST O(frames + records * log(delayed + prioritized))
 -- SOURCE  BullMQ 6.7 Queue#add, #addBulk (differs: one atomic batch; ids of a batch are consecutive)
 local AclCheck = require('acl_check')
 local Deduplication = require('deduplication')
@@ -18,6 +19,8 @@ local Delayed = require('delayed')
 local EventLog = require('event_log')
 local Events = require('events')
 local Find = require('find')
+local GroupSize = require('group_size')
+local Groups = require('groups')
 local Large = require('large')
 local Length = require('length')
 local Memo = require('memo')
@@ -31,29 +34,46 @@ local COMMANDS, FRONT_COMMANDS, MARK_COMMANDS = { 'SET', 'XADD', 'ZADD', 'HSET' 
 -- Events that one job makes at most: those of a job that replaces another.
 local MOST_EVENTS = 4
 
--- How many jobs the items bring, and whether some may head the waiting list, be delayed, or have a priority.
+-- The groups of the jobs that the items bring, as they are named there.
+local function groups_of(items)
+  local groups = {}
+  for _, item in ipairs(items) do
+    if item[1] == 0 then
+      for _, group in ipairs(item[9] or {}) do groups[#groups + 1] = group end
+    elseif item[1] < 0 then
+      groups[#groups + 1] = item[8]
+    end
+  end
+  return groups
+end
+
+-- How many jobs the items bring, and whether some may head the waiting list, be delayed, have a priority, or have a group.
 local function survey(items)
-  local jobs, front, delayed, ranked = 0, false, false, false
+  local jobs, front, delayed, ranked, grouped = 0, false, false, false, false
   for _, item in ipairs(items) do
     if item[1] > 0 then
       jobs = jobs + item[1]
     elseif item[1] == 0 then
       jobs = jobs + item[2]
       delayed, front, ranked = delayed or item[5] ~= 0, front or item[6] == 1, ranked or item[7] ~= 0
+      grouped = grouped or item[9]
     else
       -- what becomes of a job that it yields to, or replaces, is not known yet
       jobs, front, delayed, ranked = jobs + 1, true, true, true
+      grouped = grouped or item[8]
     end
   end
-  return jobs, front, delayed, ranked
+  return jobs, front, delayed, ranked, grouped
 end
 
 -- Refuses the call as a whole, not half-way, for what it may not do. Each look costs as much as a write: those that the items need.
 -- Gives the answer when the queue has no room for them.
 local function refuse(queue, items)
-  local jobs, front, delayed, ranked = survey(items)
+  local jobs, front, delayed, ranked, grouped = survey(items)
   local full = queue.max_length > 0 and Length.refuse_beyond(queue, jobs)
   if full then return full end
+  local group_full = grouped and GroupSize.refuse_beyond(queue, groups_of(items))
+  if group_full then return group_full end
   AclCheck.require_commands(queue, COMMANDS)
   if front then AclCheck.require_commands(queue, FRONT_COMMANDS) end
   if EventLog.is_mark_due(queue, MOST_EVENTS * jobs) then AclCheck.require_commands(queue, MARK_COMMANDS) end
@@ -130,7 +150,11 @@ end
 local function enter(queue, which, ids, names, kind)
   if #ids == 0 then return end
   local batch = queue.batch
-  if kind.priorities ~= 0 then Prioritized.expect_priorities(queue) end
+  if kind.priorities ~= 0 or kind.groups then Prioritized.expect_priorities(queue) end
+  if kind.groups then
+    GroupSize.note(queue, ids, kind.groups, kind.dues)
+    Groups.expect(queue)
+  end
   if kind.dues ~= 0 then
     Events.emit(queue, 2 * #ids, { 'B', which, #ids, names, 'delayed', kind.dues })
     append_all(batch, 'delayed', ids)
@@ -138,7 +162,10 @@ local function enter(queue, which, ids, names, kind)
     return
   end
   Events.emit(queue, 2 * #ids, { 'B', which, #ids, names, 'waiting' })
-  if kind.priorities ~= 0 then
+  if kind.groups then
+    Groups.enter_end(queue, ids, GroupSize.names_of(kind.groups), kind.priorities)
+    batch.grouped = true
+  elseif kind.priorities ~= 0 then
     rank(queue, ids, kind.priorities)
   elseif kind.front == 1 then
     -- the last of them heads the waiting list
@@ -162,7 +189,7 @@ end
 local function add_numbered(queue, n, names, kind)
   local number, fields, ids = queue.id, {}, {}
   -- Redis writes numbers as texts more cheaply than Lua; references are packed as texts
-  local refers = kind.large or (kind.dues == 0 and kind.priorities == 0)
+  local refers = kind.large or (kind.dues == 0 and kind.priorities == 0 and not kind.groups)
   local batch, stride = queue.batch, kind.large and 2 or 1
   local args, at = batch.args, batch.at + 1
   for i = 1, n do
@@ -179,7 +206,7 @@ end
 
 -- New records that were told one behind the other, and what they are like.
 local function part_of(kind)
-  return {}, {}, { front = kind.front, dues = kind.dues ~= 0 and {} or 0, priorities = kind.priorities ~= 0 and {} or 0, large = kind.large }
+  return {}, {}, { front = kind.front, dues = kind.dues ~= 0 and {} or 0, priorities = kind.priorities ~= 0 and {} or 0, large = kind.large, groups = kind.groups and {} }
 end
 
 -- Records that bring their ids. What exists already is told in its place, and not added.
@@ -200,6 +227,7 @@ local function add_named(queue, ids, names, kind)
       new_names[#new] = type(names) == 'table' and names[i] or names
       if kind.dues ~= 0 then new_kind.dues[#new] = kind.dues[i] end
       if kind.priorities ~= 0 then new_kind.priorities[#new] = kind.priorities[i] end
+      if kind.groups then new_kind.groups[#new] = kind.groups[i] end
       WaitingList.append(fields, id, body)
       if data then add_large_data(queue, id, data) end
     end
@@ -221,7 +249,8 @@ local function add_deduplicated(queue, item)
     if not owner then
       redis.call('HSET', queue.base .. 'jobs', id, body)
       redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack({ di = item[6][1] }))
-      local kind = { dues = item[4] > 0 and { item[4] } or 0, front = item[5], priorities = item[7] ~= 0 and { item[7] } or 0 }
+      local kind = { dues = item[4] > 0 and { item[4] } or 0, front = item[5], priorities = item[7] ~= 0 and { item[7] } or 0,
+        groups = item[8] and { item[8] } }
       enter(queue, { id }, { id }, item[3], kind)
     end
   end
@@ -243,7 +272,7 @@ local function add_item(queue, item)
   elseif n < 0 then
     add_deduplicated(queue, item)
   else
-    local kind = { dues = item[5], front = item[6], priorities = item[7], large = item[8] }
+    local kind = { dues = item[5], front = item[6], priorities = item[7], large = item[8], groups = item[9] }
     if item[3] == '' then add_numbered(queue, item[2], item[4], kind) else add_named(queue, item[3], item[4], kind) end
   end
 end
@@ -276,7 +305,8 @@ return function(keys, args, worker)
   local batch = queue.batch
   local ranked = rawget(batch, 'ranked')
   if ranked then WaitingList.call_in_chunks('ZADD', base .. 'prioritized', ranked) end
-  if batch.sooner or (not worker and (queue.waiting > 0 or ranked)) then WaitingList.wake(queue) end
+  local may_start = not worker and (queue.waiting > 0 or ranked or (rawget(batch, 'grouped') and WaitingList.has_work(queue)))
+  if batch.sooner or may_start then WaitingList.wake(queue) end
   Events.flush_events(queue, now_ms)
   local reply = { batch.first, batch.exceptions }
   Memo.remember(base, client, slot, number, reply)

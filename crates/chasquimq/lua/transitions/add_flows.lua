@@ -8,13 +8,14 @@
 --         columns, of jobs that stand behind their parents: queues (index of a base a job), ids ('' = its number), names, parents (index of
 --         a job; 0 = none)
 --         extras, of some jobs, by their index: {is_given (1|0: the id may exist), due_ms (0 = at once), front (1|0), priority (0 = none),
---         policy (states/parents), delay_ms (of a parent, once it starts), parent ({base, id} that exists, or 0), dedup (rules/deduplication, or 0)}
+--         policy (states/parents), delay_ms (of a parent, once it starts), parent ({base, id} that exists, or 0), dedup (rules/deduplication, or 0),
+--         group (as in add, if it has one)}
 --         frames: what stands in the place of a job and is a frame of children, by its index: {n (jobs), names (one text, or one a job),
 --         parents (indexes of jobs that are not refused), how many children each of them has here}; its body is its blob, and named_by
 --         what the ids of its jobs begin with, in each of the queues (jobs/frame)
 -- RETURNS {{index, id | -5 | -7, ...} of each job whose id is not the one that was sent, {first number of each frame, ...}} |
---         {-12, n, length, max_length, index of the base} (rules/length)
--- ERRORS  -12 full, -5 missing parent (the job and those below it are not added), -7 it has another parent      EVENTS added, waiting, delayed,
+--         {-12, n, length, max_length, index of the base} (rules/length) | {-13, group, size, most, index of the base} (rules/group_size)
+-- ERRORS  -12 full, -13 group full, -5 missing parent (the job and those below it are not added), -7 it has another parent      EVENTS added, waiting, delayed,
 --         waiting-children, duplicated, deduplicated, removed      COST O(jobs * log(delayed + prioritized + waiting-children))
 -- SOURCE  BullMQ 6.7 FlowProducer#add, #addBulk, Queue#add with a parent (differs: what is refused is left out with all below it)
 local AclCheck = require('acl_check')
@@ -22,6 +23,8 @@ local Deduplication = require('deduplication')
 local Delayed = require('delayed')
 local Events = require('events')
 local Find = require('find')
+local GroupSize = require('group_size')
+local Groups = require('groups')
 local Length = require('length')
 local Locate = require('locate')
 local Memo = require('memo')
@@ -113,7 +116,7 @@ end
 
 local function start_batch(queue)
   queue.batch = { jobs = {}, fields = {}, references = {}, ranked = {}, delayed = {}, dues = {}, parked = {}, parents = {},
-    event = false, ids = {}, names = {}, event_dues = {}, framed = false }
+    grouped = {}, groups = {}, group_priorities = {}, event = false, ids = {}, names = {}, event_dues = {}, framed = false }
 end
 
 local function tell_added(queue)
@@ -143,15 +146,26 @@ local function write_batch(queue)
   WaitingList.call_in_chunks('ZADD', base .. 'waiting-children', batch.parked)
   WaitingList.call_in_chunks('ZADD', base .. 'prioritized', batch.ranked)
   if #batch.references > 0 then WaitingList.append_references(queue, batch.references) end
+  if #batch.grouped > 0 then Groups.enter_end(queue, batch.grouped, GroupSize.names_of(batch.groups), batch.group_priorities) end
+  local may_start = #batch.grouped > 0 and WaitingList.has_work(queue)
   local sooner = #batch.delayed > 0 and Delayed.delay_jobs(queue, batch.delayed, batch.dues)
-  if batch.framed or #batch.references > 0 or #batch.ranked > 0 or sooner then WaitingList.wake(queue) end
+  if batch.framed or #batch.references > 0 or #batch.ranked > 0 or may_start or sooner then WaitingList.wake(queue) end
   start_batch(queue)
+end
+
+-- A job with a group is or will be among those that wait.
+local function note_group(queue, id, extra, dues)
+  if not extra[9] then return end
+  Prioritized.expect_priorities(queue)
+  Groups.expect(queue)
+  GroupSize.note(queue, { id }, { extra[9] }, dues)
 end
 
 -- Where a job that has no children goes.
 local function enter(queue, i, id, extra)
   local batch = queue.batch
   if extra[4] ~= 0 then Prioritized.expect_priorities(queue) end
+  note_group(queue, id, extra, extra[2] > 0 and { extra[2] } or 0)
   if extra[2] > 0 then
     WaitingList.append(batch.delayed, id)
     WaitingList.append(batch.dues, extra[2])
@@ -159,7 +173,11 @@ local function enter(queue, i, id, extra)
     return
   end
   note_added(queue, 'waiting', i, id)
-  if extra[4] ~= 0 then
+  if extra[9] then
+    WaitingList.append(batch.grouped, id)
+    WaitingList.append(batch.groups, extra[9])
+    WaitingList.append(batch.group_priorities, extra[4])
+  elseif extra[4] ~= 0 then
     WaitingList.append(batch.ranked, extra[4] * Prioritized.PRIORITY_STEP + Prioritized.next_place(queue), id)
   elseif extra[3] == 1 then
     WaitingList.push_front(queue, { id })
@@ -227,7 +245,7 @@ local function yields(queue, i, id, extra)
   local tree = queue.call.tree
   -- a parent replaces no job, as in BullMQ
   if tree.is_parent[i] then extra[8][4] = 0 end
-  local item = { -1, id, tree.names[i], extra[2], extra[3], extra[8], extra[4] }
+  local item = { -1, id, tree.names[i], extra[2], extra[3], extra[8], extra[4], extra[9] }
   local owner = Deduplication.deduplicate(queue, item, id, tree.args[FIRST_BODY + i], write_batch)
   if owner then
     except(tree, i, owner)
@@ -249,8 +267,9 @@ local function park(queue, i, id, extra, family, di)
   n = #parked
   parked[n + 1], parked[n + 2] = timestamp, id
   note_added(queue, 'waiting-children', i, id)
-  -- once it starts it is asked for its priority
+  -- once it starts it is asked for its priority, and its group
   if extra[4] ~= 0 then Prioritized.expect_priorities(queue) end
+  note_group(queue, id, extra, 0)
 end
 
 local function add_new(queue, i, id, extra)
@@ -329,13 +348,22 @@ local function count_in(tree, q)
   return n
 end
 
+local function groups_in(tree, q)
+  local groups = {}
+  for i = 1, #tree.ids do
+    local extra = tree.queues[i] == q and tree.extras[i]
+    if extra and extra[9] then groups[#groups + 1] = extra[9] end
+  end
+  return groups
+end
+
 -- Refuses the call as a whole, not half-way, for what it may not do in one of the queues. Gives the answer when one has no room.
 local function refuse(queue, tree)
   local full
   for q, of in ipairs(tree.bases) do
     OtherQueues.in_queue(queue, of, function(queue)
-      if queue.max_length > 0 and not full then
-        full = Length.refuse_beyond(queue, count_in(tree, q))
+      if not full then
+        full = queue.max_length > 0 and Length.refuse_beyond(queue, count_in(tree, q)) or GroupSize.refuse_beyond(queue, groups_in(tree, q))
         if full then full[5] = q - 1 end
       end
       AclCheck.require_commands(queue, COMMANDS)

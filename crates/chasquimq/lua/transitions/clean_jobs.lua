@@ -3,7 +3,8 @@
 -- KEYS    base (also: state meta log front takes frames apart:<first> holes gone jobs vitals traces active delayed prioritized completed failed runs
 --         events trims logged parents waiting-children lease:<owner> logs:<id> de:<id> memo:<client>:<slot> schedulers; of parents: children:<id>
 --         processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>; in other queues: state meta front jobs vitals delayed delays wake)
--- ARGV    now_ms (epoch ms), client, slot, number, state (wait | active | delayed | prioritized | completed | failed | waiting-children), filter
+-- ARGV    now_ms (epoch ms), client, slot, number, state (wait | group:<group> | active | delayed | prioritized | completed | failed |
+--         waiting-children), filter
 --         (MessagePack, rules/filter), room (most jobs to look at, over all calls), cursor (MessagePack, lists/clear; '' at first; for active
 --         jobs those that list_active found: {ids, last (1: no others come after these)}), untold
 --         (jobs removed and not in a `cleaned` event yet; -1 = neither events nor ids are wanted)
@@ -16,6 +17,7 @@ local Clear = require('clear')
 local Events = require('events')
 local Find = require('find')
 local Frame = require('frame')
+local Groups = require('groups')
 local Lock = require('lock')
 local Memo = require('memo')
 local OtherQueues = require('other_queues')
@@ -43,6 +45,7 @@ local function clear_active(queue, found, before_ms, room)
     if is_abandoned(queue, job, before_ms) and not PendingIteration.is_pending_iteration(queue, id) then
       if job.record then
         redis.call('HDEL', queue.base .. 'active', id)
+        Groups.free_place(queue, job.active[7])
       else
         local chars = job.holder[2] == '' and string.rep('1', job.n) or job.holder[2]
         job.holder[2] = Frame.replace_chars(chars, job.offset, '0')
@@ -59,7 +62,9 @@ end
 
 local function start_walk(queue, state)
   if state == 'wait' then return Clear.start_clear(queue, redis.call('LLEN', queue.base .. 'front')) end
-  if state == 'delayed' or state == 'prioritized' then return Clear.start_clear(queue, redis.call('ZCARD', queue.base .. state)) end
+  if state == 'delayed' or state == 'prioritized' or state:find('^group:') then
+    return Clear.start_clear(queue, redis.call('ZCARD', queue.base .. state))
+  end
   return { offset = 0, ids = {}, last = 1 }
 end
 
@@ -67,6 +72,7 @@ end
 local function walk_on(queue, walk, state, filter, room)
   if state == 'wait' then return Clear.clear_waiting(queue, walk, filter, room), walk end
   if state == 'active' then return clear_active(queue, walk, filter.before_ms, room), {} end
+  if state:find('^group:') then return Clear.clear_groups(queue, walk, state, filter, room), walk end
   if state == 'delayed' or state == 'prioritized' then return Clear.clear_set(queue, walk, state, filter, room), walk end
   if state == 'completed' or state == 'failed' or state == 'waiting-children' then
     return Clear.clear_scored(queue, walk, state, filter, room), walk

@@ -2,7 +2,7 @@
 -- has been followed.
 -- KEYS    base (also: state log front jobs prioritized delayed delays schedulers scheduler events trims wake)
 -- ARGV    now_ms (epoch ms), taken (MessagePack, one a taken iteration: {scheduler, slot, next_ms (0 = by the scheduler's own every_ms),
---         options, id_text, priority, lifo 1|0}; rules/schedulers)
+--         options, id_text, priority, lifo 1|0, group or nil}; rules/schedulers)
 -- RETURNS {slot, ...} of what follows each; 0 = nothing, or it is there
 -- ERRORS  none      EVENTS added, waiting, delayed, duplicated      COST O(taken * log n)
 -- SOURCE  BullMQ 6.7 Worker (differs: a batch)
@@ -25,7 +25,7 @@ local function next_of(item, raw, now_ms)
   if next_ms == 0 and every_ms == 0 then return nil end
   local slot = next_ms > 0 and next_ms or Schedulers.next_slot(item[2], every_ms, fields[6], now_ms)
   return { id = Schedulers.iteration_id(item[1], slot), scheduler = item[1], slot = slot, name = fields[1], data = fields[2], every_ms = every_ms,
-    options = item[4], id_text = item[5], priority = item[6], lifo = item[7] == 1, count = count, raw = raw }
+    options = item[4], id_text = item[5], priority = item[6], lifo = item[7] == 1, group = item[8], count = count, raw = raw }
 end
 
 local function advance(following, it)

@@ -19,6 +19,7 @@ local WaitingList = require('waiting_list')
 local IN_LOG = 'log:'
 -- How far the place of an event may be ahead of the server's clock (queue/event_log), and as much again.
 local LAST_EVENT_TTL_MS = 120000
+local OF_GROUPS = { 'group:', 'group-starts:', 'group-later:' }
 local OF_PARENTS = { 'children:', 'processed:', 'ignored:', 'faults:', 'spans:', 'returned:' }
 
 -- Unlinks some keys that jobs have of their own, whose names start so; the set names the jobs. False when there are none left.
@@ -68,6 +69,21 @@ local function settle_others(queue, now_ms)
   OtherQueues.flush_visited(queue, now_ms)
 end
 
+-- The same of groups, whose names are in several sets.
+local function unlink_groups(base, count)
+  for _, set in ipairs({ 'groups', 'groups-limited', 'groups-maxed', 'groups-paused' }) do
+    local keys, found = {}, redis.call('ZPOPMIN', base .. set, count)
+    for i = 1, #found, 2 do
+      for _, start in ipairs(OF_GROUPS) do keys[#keys + 1] = base .. start .. found[i] end
+    end
+    if #keys > 0 then
+      redis.call('UNLINK', unpack(keys))
+      return true
+    end
+  end
+  return false
+end
+
 return function(keys, args)
   local base = keys[1]
   local now_ms, client, slot, number = tonumber(args[1]), args[2], args[3], tonumber(args[4])
@@ -84,6 +100,7 @@ return function(keys, args)
   if unlink_some(base, 'logged', count, { 'logs:' }) then return cursor end
   -- those whose children are told of below are parents no more
   if unlink_some(base, 'parents', count, OF_PARENTS) then return cursor end
+  if unlink_groups(base, count) then return cursor end
   local next_cursor
   if cursor:sub(1, #IN_LOG) == IN_LOG then
     next_cursor = release_frames(queue, cursor:sub(#IN_LOG + 1), count)

@@ -7,6 +7,7 @@
 -- SOURCE  BullMQ 6.7 Queue#promoteJobs
 -- FLAGS   allow-oom
 local Events = require('events')
+local Groups = require('groups')
 local State = require('state')
 local WaitingList = require('waiting_list')
 
@@ -19,7 +20,7 @@ return function(keys, args)
   local ids = redis.call('ZRANGE', base .. 'delayed', 0, count - 1)
   if #ids == 0 then return { 0, 0 } end
   WaitingList.call_in_chunks('ZREM', base .. 'delayed', ids)
-  WaitingList.append_references(queue, ids)
+  WaitingList.append_references(queue, Groups.enter_own(queue, ids, false))
   Events.emit(queue, #ids, { 'X', 'waiting', ids, 'prev', 'delayed' })
   WaitingList.wake(queue)
   Events.flush_events(queue, now_ms)

@@ -16,6 +16,7 @@
 local Active = require('active')
 local Events = require('events')
 local Frame = require('frame')
+local Groups = require('groups')
 local Memo = require('memo')
 local PendingIteration = require('pending_iteration')
 local State = require('state')
@@ -129,6 +130,7 @@ local function lose_record(queue, id, claim, started)
   local active = raw and Stored.active(raw)
   if not active or not is_lost(queue, active, claim) then return end
   recovery.freed[#recovery.freed + 1] = id
+  Groups.note_left(queue, active[7], 1)
   lose(queue, id, active, Stored.fields(recovery.fields[id]), started > 0)
 end
 
@@ -137,6 +139,7 @@ local function write(queue)
   WaitingList.call_in_chunks('HSET', base .. 'jobs', recovery.bodies)
   WaitingList.call_in_chunks('HSET', base .. 'vitals', recovery.fields_set)
   WaitingList.call_in_chunks('HDEL', base .. 'active', recovery.freed)
+  Groups.free_left(queue)
   for _, first in ipairs(recovery.touched) do
     local frame = recovery.frames[first]
     frame.holder[2] = frame.chars
@@ -164,7 +167,7 @@ return function(keys, args)
   -- whoever waits takes the first in the waiting list, which are the last to come
   if is_last and left == 0 then WaitingList.wake(queue) end
   if #lost == 0 then return { left, 0, stalled } end
-  WaitingList.push_front(queue, lost)
+  WaitingList.push_front(queue, Groups.enter_own(queue, lost, true))
   queue.active = queue.active - #lost
   for _, id in ipairs(stalled) do has_stalled[id] = true end
   for _, id in ipairs(lost) do

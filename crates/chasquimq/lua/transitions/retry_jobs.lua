@@ -10,6 +10,7 @@
 local Events = require('events')
 local Filter = require('filter')
 local Frame = require('frame')
+local Groups = require('groups')
 local Large = require('large')
 local Locate = require('locate')
 local Memo = require('memo')
@@ -139,7 +140,7 @@ return function(keys, args)
   WaitingList.call_in_chunks('HSET', base .. 'vitals', retrying.fields_set)
   local moved = retrying.ids
   if #moved > 0 then
-    WaitingList.append_references(queue, moved)
+    WaitingList.append_references(queue, Groups.enter_own(queue, moved, false))
     for _, id in ipairs(moved) do Events.emit_job(queue, 'waiting', id, state) end
     WaitingList.wake(queue)
   end

@@ -1,5 +1,6 @@
 -- step: a worker's whole round trip. Finishes what is done, then fetches what can start, once however often it is sent.
--- KEYS    base (also: state meta log front takes frames apart:<first> holes gone jobs vitals traces large active delayed delays prioritized completed runs failed
+-- KEYS    base (also: state turns grouped groups groups-limited groups-maxed groups-paused group:<group> group-active group-settings group-starts:<group> meta log
+--         front takes frames apart:<first> holes gone jobs vitals traces large active delayed delays prioritized completed runs failed
 --         events trims wake limiter open metrics:<state> metrics:<state>:data lease:<owner> memo:<owner>:<slot> logged logs:<id> de:<id>; of parents,
 --         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
 -- ARGV    asked (MessagePack values, one behind the other: 0, which ends what a server without functions repeats of it in its error,
@@ -8,7 +9,8 @@
 --         what is fetched starts when this is carried out, and nobody can send that time), limiter_max (starts a window; 0 = no limit of
 --         this worker), limiter_ms (a window; 0 = as the queue says), leaves_due (1: nobody looks whether delayed jobs are due), hears (1: a step of
 --         this worker that was over has passed on what woke it, and this one looks), asks_due (1: next_due_ms is told though no slot is left; perhaps
---         this worker alone knows of it), slots (jobs that the worker runs at once), outcomes
+--         this worker alone knows of it), slots (jobs that the worker runs at once), group_rules
+--         (step/turns), outcomes
 --         (step/finish), keeps (step/finish); or, of one plain job that completed, its claim, keep, place and results (step/fast_path)), then the
 --         large results and data (step/finish)
 -- RETURNS {rejected, taken, next_due_ms or -1 (-2: the step was over before it was carried out, step/idle_wait), gated 0|1, is_left 0|1 (more jobs
@@ -126,14 +128,14 @@ return function(keys, args)
   local large = #args > 1 and { unpack(args, 2) }
 
   local _, now_ms, owner, slot, number, lease_ms, worker_name, want, reach, surplus, max_bytes, offset_us, limiter_max, limiter_ms, leaves_due, hears,
-    asks_due, slots, outcomes, keeps, place, results = cmsgpack.unpack(asked)
+    asks_due, slots, group_rules, outcomes, keeps, place, results = cmsgpack.unpack(asked)
 
   -- what is taken is this worker's by this number, which is no other step's (jobs/frame)
   local claim = 2 * number + (slot == 'w' and 1 or 0)
 
   local memo, lease = Memo.key_of(base, owner, slot), Lease.key_of(base, owner)
-  local state, known, left, delays = Memo.read_beside(base, memo, number, lease, base .. 'delays')
-  if now_ms < 0 and state and not known then
+  local state, known, left, delays, turns = Memo.read_beside(base, memo, number, lease, base .. 'delays', base .. 'turns')
+  if now_ms < 0 and state and not known and not turns then
     local idle = reply_to_idle(base, state, not delays, offset_us, claim)
     if idle then return idle end
   end
@@ -157,7 +159,8 @@ return function(keys, args)
     place = place, ended = outcomes, results = results, keep = keeps }
   local items, ids, due, is_left
   local rejected, gated, limited_ms = NONE, 0, 0
-  local is_of_few = state and limiter_max == 0
+  -- the short paths know nothing of groups
+  local is_of_few = state and limiter_max == 0 and not turns
   if is_of_few and (place or step.failure or #outcomes == 0) then
     items, ids, due, is_left = FastPath.run(base, state, step)
     is_of_few = not items and ids
@@ -172,6 +175,8 @@ return function(keys, args)
   end
   if not items then
     step.lease_ms, step.limiter_max, step.limiter_ms, step.large = lease_ms, limiter_max, limiter_ms, large
+    step.group_rules, step.server_ms = group_rules, math.floor(server_us / 1000)
+    step.ahead_ms = step.starts_ms - step.server_ms
     local queue = State.open(base, nil, state)
     rejected, due, gated, limited_ms, is_left = RoundTrip.run(queue, outcomes, want, surplus, step)
     items, ids = queue.fetched.items, cmsgpack.pack(queue.fetched.ids)

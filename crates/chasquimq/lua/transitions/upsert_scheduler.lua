@@ -3,7 +3,7 @@
 --         completed failed waiting-children schedulers scheduler events trims wake logs:<id> de:<id> memo:<client>:<slot>)
 -- ARGV    now_ms (epoch ms), client, call_slot, number, id, schedule (MessagePack: every_ms, next_ms, offset_ms, start_ms, limit of neither is
 --         0 = none; offset_ms -1 = none), record (MessagePack: name, data, template, repeat), job (MessagePack: options, id_text,
---         priority, lifo 1|0; rules/schedulers)
+--         priority, lifo 1|0, group or nil; rules/schedulers)
 -- RETURNS {slot, delay_ms} of the iteration | -10 | -11
 -- ERRORS  -10 there is a job of the iteration's id, -11 in 33 slots there is      EVENTS added, waiting, delayed
 -- COST    O(log n), O(front list) when it replaces a waiting iteration
@@ -100,7 +100,8 @@ return function(keys, args)
   redis.call('HSET', base .. 'scheduler', id, struct.pack('<d', count or 1) .. cmsgpack.pack(record))
   redis.call('ZADD', base .. 'schedulers', slot, id)
   Schedulers.add_iterations(queue, { { id = Schedulers.iteration_id(id, slot), slot = slot, name = record[1], data = record[2],
-    every_ms = asked.every_ms, options = job[1], id_text = job[2], priority = job[3], lifo = job[4] == 1 } }, now_ms)
+    every_ms = asked.every_ms, options = job[1], id_text = job[2], priority = job[3], lifo = job[4] == 1,
+    group = job[5] } }, now_ms)
   Events.flush_events(queue, now_ms)
   local reply = { slot, math.max(slot - now_ms, 0) }
   Memo.remember(base, client, call_slot, number, reply)

@@ -1,5 +1,6 @@
 //! Jobs packed for one call: plain ones in frames, the others as records.
 
+use super::records::{Kind, Records};
 use crate::{
     clock::due_ms,
     job::{
@@ -174,7 +175,8 @@ impl<'a> BatchBuilder<'a> {
         if self.records.as_ref().is_some_and(|records| records.kind != kind) {
             self.close_records();
         }
-        self.records.get_or_insert_with(|| Records::new(kind)).push(job, due_ms);
+        let records = self.records.get_or_insert_with(|| Records::new(kind));
+        records.push(job.name, options, due_ms);
     }
 
     fn plain(&mut self, timestamp: u64, job: NewJob<'a>) {
@@ -192,13 +194,18 @@ impl<'a> BatchBuilder<'a> {
     }
 
     fn deduplicated(&mut self, job: &NewJob<'_>, dedup: &Deduplication, due_ms: u64) {
-        self.items.array(7).int(-1);
+        self.items
+            .array(if job.options.group.is_some() { 8 } else { 7 })
+            .int(-1);
         self.items
             .str(job.options.job_id.as_deref().unwrap_or(""))
             .str(job.name);
         self.items.int(due_ms as i64).int(i64::from(job.options.lifo));
         dedup.pack(&mut self.items);
-        self.items.int(job.options.priority);
+        self.items.int(job.options.rank());
+        if let Some(group) = &job.options.group {
+            group.pack(&mut self.items);
+        }
         self.count += 1;
     }
 
@@ -219,81 +226,6 @@ impl<'a> BatchBuilder<'a> {
         if let Some(records) = self.records.take() {
             records.pack(&mut self.items);
             self.count += 1;
-        }
-    }
-}
-
-/// Records of one kind follow each other in the plan as columns.
-#[derive(Debug, PartialEq)]
-struct Kind {
-    named: bool,
-    delayed: bool,
-    front: bool,
-    prioritized: bool,
-    large: bool,
-}
-
-impl Kind {
-    fn of(options: &JobOptions, large: bool) -> Self {
-        Self {
-            named: options.job_id.is_some(),
-            delayed: options.delay_ms > 0,
-            front: options.delay_ms == 0 && options.lifo,
-            prioritized: options.priority != 0,
-            large,
-        }
-    }
-}
-
-struct Records<'a> {
-    kind: Kind,
-    names: Vec<&'a str>,
-    ids: Vec<&'a str>,
-    dues: Packer,
-    priorities: Packer,
-}
-
-impl<'a> Records<'a> {
-    fn new(kind: Kind) -> Self {
-        Self {
-            kind,
-            names: Vec::new(),
-            ids: Vec::new(),
-            dues: Packer::default(),
-            priorities: Packer::default(),
-        }
-    }
-
-    fn push(&mut self, job: NewJob<'a>, due_ms: u64) {
-        self.names.push(job.name);
-        if self.kind.named {
-            self.ids.push(job.options.job_id.as_deref().unwrap_or(""));
-        }
-        self.dues.int(due_ms as i64);
-        self.priorities.int(job.options.priority);
-    }
-
-    fn pack(self, items: &mut Packer) {
-        let jobs = self.names.len();
-        items.array(if self.kind.large { 8 } else { 7 }).int(0).int(jobs as i64);
-        items.column(self.ids.iter().copied(), self.ids.is_empty());
-        let same_name = self.names.iter().all(|name| *name == self.names[0]);
-        items.column(self.names.iter().copied(), same_name);
-        numbers(items, self.kind.delayed.then_some(&self.dues), jobs);
-        items.int(i64::from(self.kind.front));
-        numbers(items, self.kind.prioritized.then_some(&self.priorities), jobs);
-        if self.kind.large {
-            items.int(1);
-        }
-    }
-}
-
-/// A column of packed numbers, or 0.
-fn numbers(items: &mut Packer, column: Option<&Packer>, jobs: usize) {
-    match column {
-        Some(column) => items.array(jobs).0.extend_from_slice(&column.0),
-        None => {
-            items.int(0);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod producer;
+mod records;
 
 pub use batch::{AddBatch, NewJob};
 pub use producer::{read_added, split_answer, Added, Call, Producer};

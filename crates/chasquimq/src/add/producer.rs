@@ -158,7 +158,7 @@ impl Producer {
 
     /// Lets the call's slot be used again, if it was carried out, or never can be.
     pub fn end(&self, call: &Call, added: &Result<Added>) {
-        if matches!(added, Ok(_) | Err(Error::QueueFull { .. })) {
+        if matches!(added, Ok(_) | Err(Error::QueueFull { .. } | Error::GroupFull { .. })) {
             self.calls.end(call.ticket);
         }
     }
@@ -235,11 +235,12 @@ pub fn split_answer(reply: Value) -> (Value, Option<Value>) {
 
 /// Reads the answer to a call about this queue, as users see it.
 /// # Errors
-/// [`Error::QueueFull`]; [`Error::Malformed`] when it is none.
+/// [`Error::QueueFull`]; [`Error::GroupFull`]; [`Error::Malformed`] when it is none.
 pub fn read_added(reply: Value, queue: &str) -> Result<Added> {
     let mut reply = Reply::new("the answer to add", reply)?;
     let first = match reply.int()? {
         -12 => return Err(read_full(&mut reply, queue)?),
+        -13 => return Err(read_group_full(&mut reply)?),
         first => first as u64,
     };
     let mut flat = reply.array()?;
@@ -257,6 +258,15 @@ pub(crate) fn read_full(reply: &mut Reply, queue: &str) -> Result<Error> {
         jobs: reply.int()? as u64,
         length: reply.int()? as u64,
         max_length: reply.int()? as u64,
+    })
+}
+
+/// What an answer says behind its -13 (`lua/rules/group_size.lua`).
+pub(crate) fn read_group_full(reply: &mut Reply) -> Result<Error> {
+    Ok(Error::GroupFull {
+        group: reply.text()?,
+        size: reply.int()? as u64,
+        max_size: reply.int()? as u64,
     })
 }
 

@@ -9,7 +9,7 @@ use super::{
     plan::PlanBuilder,
 };
 use crate::{
-    add::producer::read_full,
+    add::producer::{read_full, read_group_full},
     error::{Error, Result},
     keys::{qualified_name, slot_of, Keys},
     queue::{read_code, Queue},
@@ -134,8 +134,14 @@ impl Flows {
 
     fn read(&self, reply: Value) -> Result<AddedFlows> {
         let mut reply = Reply::new("the answer to add_flows", reply)?;
-        if reply.numbers().next() == Some(-12) {
-            return Err(self.read_full(&mut reply)?);
+        let first = reply.numbers().next();
+        match first {
+            Some(-12) => return Err(self.read_full(&mut reply)?),
+            Some(-13) => {
+                reply.int()?;
+                return Err(read_group_full(&mut reply)?);
+            }
+            _ => {}
         }
         let (mut flat, mut firsts) = (reply.array()?, reply.array()?);
         let mut exceptions = Vec::new();

@@ -175,12 +175,12 @@ impl<'a> PlanBuilder<'a> {
         };
         self.extras
             .int(self.places.len() as i64)
-            .array(8)
+            .array(if options.group.is_some() { 9 } else { 8 })
             .int(i64::from(node.is_given));
         self.extras
             .int(due_ms as i64)
             .int(i64::from(options.lifo))
-            .int(options.priority);
+            .int(options.rank());
         self.extras.str(policy).int(options.delay_ms as i64);
         match node.parent {
             NodeParent::Job(queue, id) => {
@@ -203,6 +203,9 @@ impl<'a> PlanBuilder<'a> {
             None => {
                 self.extras.int(0);
             }
+        }
+        if let Some(group) = &options.group {
+            group.pack(&mut self.extras);
         }
     }
 

@@ -16,7 +16,7 @@ use crate::{
     queue::{bulk::Pick, by_id::RetryOptions, lists::JobRange, Queue},
     redis::wire::framing::Framing,
     system_now_ms,
-    worker::ManualStep,
+    worker::{GroupRules, ManualStep},
     AddBatch, ConnectOptions, Error, NewJob,
 };
 
@@ -122,7 +122,7 @@ async fn look(queue: &Queue, now_ms: u64) {
     ends("jobs", queue.jobs(&range)).await;
     ends("job_ids", queue.job_ids(&range)).await;
     ends("counts", queue.counts()).await;
-    ends("counts_per_priority", queue.counts_per_priority(&[0.0, 1.0])).await;
+    ends("counts_per_priority", queue.counts_per_priority(&[0.0, 1.0], None)).await;
     ends("metrics", queue.metrics("completed", 0, -1)).await;
     ends("logs", queue.logs("1", 0, -1, true)).await;
     ends("meta", queue.meta()).await;
@@ -170,6 +170,7 @@ async fn change(queue: &Queue, now_ms: u64) {
         worker_name: String::new(),
         lock_duration: Duration::from_secs(30),
         limiter: None,
+        group_rules: GroupRules::default(),
         ended: None,
     };
     ends("step_manually", queue.step_manually(step)).await;

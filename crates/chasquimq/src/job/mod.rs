@@ -3,6 +3,7 @@
 pub(crate) mod apart;
 pub mod deduplication;
 pub mod frame;
+pub(crate) mod group;
 mod json;
 pub mod keep;
 pub(crate) mod large;

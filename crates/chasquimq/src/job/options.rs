@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{
     deduplication::Deduplication,
+    group::Group,
     json::{is_truthy, number},
     keep::Keep,
     parent::Policy,
@@ -24,6 +25,7 @@ struct RawJobOptions {
     backoff: Option<Value>,
     priority: Option<Value>,
     lifo: Option<Value>,
+    group: Option<Value>,
     remove_on_complete: Option<Value>,
     remove_on_fail: Option<Value>,
     deduplication: Option<Value>,
@@ -67,6 +69,8 @@ pub struct JobOptions {
     pub priority: i64,
     /// Put the job at the head of the waiting list.
     pub lifo: bool,
+    /// Starts in a turn of this group; `priority` and `lifo` say nothing then.
+    pub group: Option<Group>,
     /// Retention once completed; `None` = the worker's.
     pub remove_on_complete: Option<Keep>,
     /// Retention once failed for good; `None` = the worker's.
@@ -121,6 +125,7 @@ impl JobOptions {
             lifo: raw
                 .lifo
                 .is_some_and(|lifo| !matches!(lifo, Value::Null | Value::Bool(false))),
+            group: raw.group.as_ref().and_then(Group::from_json),
             remove_on_complete: raw.remove_on_complete.as_ref().map(Keep::from_json),
             remove_on_fail: raw.remove_on_fail.as_ref().map(Keep::from_json),
             deduplication: raw.deduplication.as_ref().and_then(Deduplication::from_json),
@@ -148,6 +153,7 @@ impl JobOptions {
             backoff: None,
             priority: 0,
             lifo: false,
+            group: None,
             remove_on_complete: None,
             remove_on_fail: None,
             deduplication: None,
@@ -161,6 +167,11 @@ impl JobOptions {
         self.job_id.is_none() && self.just_waits()
     }
 
+    /// The priority by which it is ordered among its like: of a job with a group that in the group.
+    pub(crate) fn rank(&self) -> i64 {
+        self.group.as_ref().map_or(self.priority, |group| group.priority)
+    }
+
     /// Whether other jobs are hardly given the same, as they have an id, or one by which they deduplicate.
     pub fn are_of_one_job(&self) -> bool {
         self.job_id.is_some() || self.deduplication.is_some()
@@ -168,7 +179,7 @@ impl JobOptions {
 
     /// True for a job that goes to the end of the waiting list at once, without a priority, and yields to no other.
     pub(crate) fn just_waits(&self) -> bool {
-        self.delay_ms == 0 && !self.lifo && self.priority == 0 && self.deduplication.is_none()
+        self.delay_ms == 0 && !self.lifo && self.priority == 0 && self.group.is_none() && self.deduplication.is_none()
     }
 }
 

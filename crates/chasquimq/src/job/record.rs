@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::{
+    group::Group,
     msgpack::{Item, Packer, Reader},
     options::JobOptions,
 };
@@ -56,9 +57,10 @@ pub fn record_body(timestamp: u64, options: &str, name: &str, data: &str) -> Vec
 
 /// The body of a record with these options.
 pub(crate) fn body_of(timestamp: u64, options: &JobOptions, name: &str, data: &str) -> Vec<u8> {
-    match options.priority {
-        0 => record_body(timestamp, &options.text, name, data),
-        priority => prioritized_body(timestamp, &options.text, name, data, priority),
+    match (&options.group, options.priority) {
+        (Some(group), _) => grouped_body(timestamp, &options.text, name, data, group),
+        (None, 0) => record_body(timestamp, &options.text, name, data),
+        (None, priority) => prioritized_body(timestamp, &options.text, name, data, priority),
     }
 }
 
@@ -66,6 +68,13 @@ pub(crate) fn body_of(timestamp: u64, options: &JobOptions, name: &str, data: &s
 pub fn prioritized_body(timestamp: u64, options: &str, name: &str, data: &str, priority: i64) -> Vec<u8> {
     let mut packer = body(5, timestamp, options, name, data);
     packer.int(priority);
+    packer.0
+}
+
+/// The body of a record with a group. The scripts read it there (`lua/states/groups.lua`).
+pub fn grouped_body(timestamp: u64, options: &str, name: &str, data: &str, group: &Group) -> Vec<u8> {
+    let mut packer = body(6, timestamp, options, name, data);
+    packer.int(group.priority).str(&group.id);
     packer.0
 }
 

@@ -105,7 +105,7 @@ impl Queue {
     }
 
     /// As [`Queue::clean`], without events and ids: gives none.
-    async fn clear(
+    pub(super) async fn clear(
         &self,
         now_ms: u64,
         state: &str,

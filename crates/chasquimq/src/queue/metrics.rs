@@ -89,14 +89,16 @@ impl Queue {
         })
     }
 
-    /// Numbers of waiting jobs with each of these priorities; 0: without one.
-    pub async fn counts_per_priority(&self, priorities: &[f64]) -> Result<Vec<u64>> {
+    /// Numbers of waiting jobs with each of these priorities, of a group or of those that have none; 0: without one.
+    pub async fn counts_per_priority(&self, priorities: &[f64], group: Option<&str>) -> Result<Vec<u64>> {
         let mut packed = Packer::default();
         packed.array(priorities.len());
         for priority in priorities {
             packed.float(*priority);
         }
-        let mut reply = self.ask(&COUNT_PRIORITIES, &args![&packed]).await?;
+        let mut reply = self
+            .ask(&COUNT_PRIORITIES, &args![&packed, group.unwrap_or("")])
+            .await?;
         priorities.iter().map(|_| Ok(reply.int()? as u64)).collect()
     }
 

@@ -37,7 +37,7 @@ pub use idle::{along::StepAlong, idle_socket::IdleSocket, short_way::Told};
 pub use manual::{ManualEnd, ManualStep, ManualStepped};
 use message::Command;
 pub use message::{Message, RecordedBy, Sink};
-pub use options::{RateLimit, WorkerOptions};
+pub use options::{GroupRules, RateLimit, WorkerOptions};
 pub use record::{
     packed_outcomes::{Failure, FailureState, Rejected},
     report::{Completed, Ended, Outcome, Report},

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::runner::Runner;
-use crate::{id::unique_id, job::keep::Keep};
+use crate::{
+    id::unique_id,
+    job::{keep::Keep, msgpack::Packer},
+};
 
 /// Settings of a worker.
 #[derive(Debug, Clone)]
@@ -39,6 +42,8 @@ pub struct WorkerOptions {
     /// How many jobs all workers of the queue that have a limiter may start in a while; `None` = this one heeds only the queue's own
     /// rate limit.
     pub limiter: Option<RateLimit>,
+    /// What it heeds of groups that nothing was set for.
+    pub group_rules: GroupRules,
     /// Longest sleep of a worker that a rate limit keeps from starting jobs.
     pub maximum_rate_limit_delay: Duration,
     /// Minutes for which [`crate::Queue::metrics`] knows what ended here; 0 = they are not counted.
@@ -52,6 +57,29 @@ pub struct RateLimit {
     pub max: u64,
     /// Length of a window; whole milliseconds.
     pub duration: Duration,
+}
+
+/// How many jobs of one group may run at once, and start in a window, over all workers that say so.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GroupRules {
+    /// Jobs that run at once; `None` = any number.
+    pub concurrency: Option<u64>,
+    /// Starts in a window; `None` = any number.
+    pub limit: Option<RateLimit>,
+}
+
+impl GroupRules {
+    /// As `lua/step/turns.lua` reads them.
+    pub(crate) fn pack(&self, packer: &mut Packer) {
+        if *self == Self::default() {
+            packer.int(0);
+            return;
+        }
+        let limit = self.limit;
+        packer.array(3).int(self.concurrency.unwrap_or(0) as i64);
+        packer.int(limit.map_or(0, |limit| limit.max as i64));
+        packer.int(limit.map_or(0, |limit| limit.duration.as_millis() as i64));
+    }
 }
 
 impl Default for WorkerOptions {
@@ -72,6 +100,7 @@ impl Default for WorkerOptions {
             runner: Runner::default(),
             watches_sockets: false,
             limiter: None,
+            group_rules: GroupRules::default(),
             maximum_rate_limit_delay: Duration::from_secs(30),
             metrics_minutes: 0,
         }

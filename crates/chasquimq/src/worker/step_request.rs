@@ -105,6 +105,7 @@ impl StepRequest {
             .int(i64::from(self.hears))
             .int(i64::from(self.asks_due))
             .int(i64::from(options.concurrency));
+        options.group_rules.pack(&mut packed);
         if let Some(plain) = &outcomes.plain {
             packed.0.extend_from_slice(plain);
             return packed.0;

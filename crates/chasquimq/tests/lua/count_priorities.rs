@@ -13,7 +13,20 @@ fn count(queue: &mut TestQueue, priorities: &[f64]) -> String {
     for priority in priorities {
         packed.float(*priority);
     }
-    run!(queue, COUNT_PRIORITIES, packed.0)
+    run!(queue, COUNT_PRIORITIES, packed.0, "")
+}
+
+#[test]
+fn those_of_a_group_are_counted_apart() {
+    let plan = Plan::new()
+        .grouped("", "a", 0)
+        .grouped("", "a", 2)
+        .grouped("", "a", 2)
+        .grouped("", "b", 2);
+    let mut queue = TestQueue::with(plan.frame(1).run(&[2]));
+    let mut packed = Packer::default();
+    packed.array(3).float(0.0).float(1.0).float(2.0);
+    assert_eq!(run!(queue, COUNT_PRIORITIES, packed.0, "a"), "[1 0 2]");
 }
 
 #[test]

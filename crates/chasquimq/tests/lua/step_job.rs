@@ -37,7 +37,8 @@ fn step(queue: &mut TestQueue, call: &Call<'_>) -> String {
         .arg(outcomes)
         .arg(keeps)
         .arg(0)
-        .arg(0);
+        .arg(0)
+        .arg(&[0u8][..]);
     show_reply(&queue.carry_out_value(&script))
 }
 

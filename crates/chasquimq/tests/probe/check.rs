@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chasquimq::frame::Frame;
 
 use super::{
+    groups,
     snapshot::{Content, Snapshot, REFERENCE_SEQ},
     tree::Tree,
 };
@@ -17,6 +18,7 @@ pub fn check(snapshot: &Snapshot, qualified_name: &str) -> Result<(), String> {
     taken(snapshot, &frames, &mut wrong);
     gone(snapshot, &mut wrong);
     places(snapshot, &frames, &mut wrong);
+    groups::groups(snapshot, &mut wrong);
     families(snapshot, &frames, qualified_name, &mut wrong);
     schedulers(snapshot, &mut wrong);
     large(snapshot, &mut wrong);
@@ -30,16 +32,16 @@ pub fn check(snapshot: &Snapshot, qualified_name: &str) -> Result<(), String> {
     }
 }
 
-struct Wrong(Vec<String>);
+pub(super) struct Wrong(Vec<String>);
 
 impl Wrong {
-    fn unless(&mut self, right: bool, say: impl FnOnce() -> String) {
+    pub(super) fn unless(&mut self, right: bool, say: impl FnOnce() -> String) {
         if !right {
             self.0.push(say());
         }
     }
 
-    fn unless_equal<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, stored: T, counted: T) {
+    pub(super) fn unless_equal<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, stored: T, counted: T) {
         self.unless(stored == counted, || {
             format!("{what}: stored {stored:?}, counted {counted:?}")
         });
@@ -250,7 +252,7 @@ fn places(snapshot: &Snapshot, frames: &BTreeMap<u64, u64>, wrong: &mut Wrong) {
     put(line, "waiting");
     put(active, "active");
     put(completed, "completed");
-    for set in ["failed", "delayed", "prioritized", "waiting-children"] {
+    for set in ["failed", "delayed", "prioritized", "grouped", "waiting-children"] {
         put(snapshot.set(set).iter().map(|(id, _)| id.clone()).collect(), set);
     }
     let plain = plain_jobs(snapshot, frames);

@@ -1,6 +1,7 @@
 //! A queue on the test server, seen from below: its keys, and what must hold between them.
 
 pub mod check;
+mod groups;
 pub mod snapshot;
 pub mod tree;
 

@@ -9,7 +9,7 @@ use chasquimq::{
 };
 use redis::Value;
 
-use super::tree::Tree;
+use super::{groups::STATUSES, tree::Tree};
 
 /// References lie above this sequence part (`lua/states/waiting_list.lua`).
 pub const REFERENCE_SEQ: u64 = 1 << 40;
@@ -89,6 +89,8 @@ pub struct Snapshot {
     pub logged: Vec<String>,
     /// Children of each parent.
     pub families: BTreeMap<String, Family>,
+    /// Jobs that wait in each group.
+    pub in_groups: BTreeMap<String, Vec<(String, f64)>>,
     pub wake: bool,
 }
 
@@ -223,7 +225,7 @@ impl Snapshot {
             })
             .collect();
         let apart = make_whole(connection, base, &mut log);
-        Self {
+        let mut snapshot = Self {
             state,
             log,
             apart,
@@ -237,6 +239,22 @@ impl Snapshot {
                 .collect(),
             hashes: hashes.iter().map(|hash| (*hash, parse_hash(next()))).collect(),
             sets: sets.iter().map(|set| (*set, parse_set(next()))).collect(),
+            in_groups: BTreeMap::new(),
+        };
+        snapshot.read_groups(connection, base);
+        snapshot
+    }
+
+    fn read_groups(&mut self, connection: &mut redis::Connection, base: &str) {
+        for (group, _) in STATUSES.iter().flat_map(|status| self.sets[status].iter()) {
+            let key = format!("{base}group:{group}");
+            let jobs = redis::cmd("ZRANGE")
+                .arg(key)
+                .arg(0)
+                .arg(-1)
+                .arg("WITHSCORES")
+                .query(connection);
+            self.in_groups.insert(group.clone(), parse_set(jobs.expect("a group")));
         }
     }
 

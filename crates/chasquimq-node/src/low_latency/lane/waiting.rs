@@ -156,7 +156,7 @@ impl State {
             (_, reply) => (reply, None),
         };
         match reply.and_then(|reply| read_added(reply, user.queue())) {
-            answer @ (Ok(_) | Err(Error::QueueFull { .. })) => {
+            answer @ (Ok(_) | Err(Error::QueueFull { .. } | Error::GroupFull { .. })) => {
                 came.answered(user, (request, call, answer));
                 came.steps.extend(along.map(|along| (along, step)));
             }

@@ -3,8 +3,8 @@
 use chasquimq::{
     frame::FrameBuilder,
     msgpack::Packer,
-    record::{prioritized_body, record_body},
-    Deduplication,
+    record::{grouped_body, prioritized_body, record_body},
+    Deduplication, Group,
 };
 
 use crate::probe::tree::Tree;
@@ -135,6 +135,46 @@ impl Plan {
         plan.blobs.extend_from_slice(&self.blobs);
         plan.count += self.count;
         plan
+    }
+
+    /// A record of a group, of this priority in it; an empty id: its number.
+    pub fn grouped(self, id: &str, group: &str, priority: i64) -> Self {
+        self.grouped_within(id, 0, (group, 0, 0.0), priority)
+    }
+
+    /// The same, due later; with the most jobs that the group may have, and its weight (0 = not said).
+    pub fn grouped_within(
+        mut self,
+        id: &str,
+        due_ms: u64,
+        (group, most, weight): (&str, i64, f64),
+        priority: i64,
+    ) -> Self {
+        self.items.array(9).int(0).int(1);
+        if id.is_empty() {
+            self.items.str("");
+        } else {
+            self.items.array(1).str(id);
+        }
+        self.items.str("a");
+        self.number_or_none(due_ms as i64);
+        self.items.int(0);
+        self.number_or_none(priority);
+        self.items.nil().array(1);
+        if most == 0 && weight == 0.0 {
+            self.items.str(group);
+        } else {
+            self.items.array(3).str(group).int(most).float(weight);
+        }
+        let group = Group {
+            id: group.to_owned(),
+            priority,
+            max_size: 0,
+            weight: 0.0,
+        };
+        self.blobs.push(grouped_body(TIMESTAMP, "{}", "a", "1", &group));
+        self.count += 1;
+        self
     }
 
     /// A column of one number; 0 = none.

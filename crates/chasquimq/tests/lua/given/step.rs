@@ -88,6 +88,7 @@ pub struct Step {
     count: usize,
     keeps: Vec<(i64, f64, u64)>,
     limiter: (u64, u64),
+    group_rules: (i64, i64, i64),
     leaves_due: bool,
     hears: bool,
     asks_due: bool,
@@ -124,6 +125,7 @@ impl Step {
             count: 0,
             keeps: vec![(-1, -1.0, 1000)],
             limiter: (0, 0),
+            group_rules: (0, 0, 0),
             leaves_due: false,
             hears: false,
             asks_due: false,
@@ -168,6 +170,14 @@ impl Step {
     /// The caller's clock minus the server's.
     pub fn clock(self, offset_us: i64) -> Self {
         Self { offset_us, ..self }
+    }
+
+    /// Of a worker that lets so many jobs of a group be active, and start in a window of so many ms; 0 = any number.
+    pub fn group_rules(self, concurrency: i64, max: i64, duration_ms: i64) -> Self {
+        Self {
+            group_rules: (concurrency, max, duration_ms),
+            ..self
+        }
     }
 
     /// Of a worker with a limiter: starts a window, and its ms.
@@ -523,6 +533,10 @@ impl Step {
             .int(i64::from(self.hears))
             .int(i64::from(self.asks_due))
             .int(i64::from(self.slots));
+        match self.group_rules {
+            (0, 0, 0) => packed.int(0),
+            (concurrency, max, duration_ms) => packed.array(3).int(concurrency).int(max).int(duration_ms),
+        };
         packed.0.extend_from_slice(&self.ends());
         packed.0
     }

@@ -17,3 +17,4 @@ mod priority;
 mod refused;
 mod retention;
 mod straight;
+mod turns;
