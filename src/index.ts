@@ -1,5 +1,5 @@
 /**
- * ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError` and `BatchOptions`.
+ * ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError`, `BatchOptions` and `WorkerCloseOptions`.
  *
  * @module chasquimq
  */
@@ -50,6 +50,7 @@ export type {
   MetricsOptions,
   RateLimiterOptions,
   SandboxedOptions,
+  WorkerCloseOptions,
   WorkerOptions,
 } from './options/worker.js';
 

@@ -51,7 +51,11 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
   'docs/production.md': [
     {
       with: 'SIGTERM',
-      before: 'const mail = (text) => new Promise(() => console.log(text));',
+      before: `
+        const mail = (text) => new Promise(() => {
+          console.log(text);
+          setInterval(() => {}, 1000);
+        });`,
       after: `
         process.once('exit', (code) => console.log('exit', code));
         worker.once('active', () => process.kill(process.pid, 'SIGTERM'));

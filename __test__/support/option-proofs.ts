@@ -4,6 +4,7 @@
  */
 export const proofs: Readonly<Record<string, readonly string[]>> = {
   'life/backpressure': ['QueueOptions.maxPendingAdds'],
+  'life/worker.close.timeout': ['WorkerCloseOptions.force', 'WorkerCloseOptions.timeout'],
   'life/worker.batch': ['BatchOptions.size', 'WorkerOptions.batch'],
   'life/failed-jobs': [
     'FailedJobsFilter.name',
