@@ -217,6 +217,8 @@ export declare class NativeWorker {
   tick(now: number, fake: boolean): void
   /** Scans for jobs of lost workers, though nothing is fetched. */
   scan(): void
+  /** Resolves once nothing waits, and nothing is held; false when it is paused or closed before. */
+  emptied(): Promise<boolean>
   /** Waits until a job may have come; false when it was stopped. */
   waitForJob(ms: number): Promise<boolean>
   /** Ends every wait for a job. */

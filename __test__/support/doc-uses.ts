@@ -50,6 +50,15 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
   ],
   'docs/production.md': [
     {
+      with: 'worker.drain',
+      before: `
+        await queue.addBulk([1, 2, 3].map((data) => ({ name: 'job', data })));
+        const mail = async (text) => console.log(text);`,
+      after: 'await queue.close();',
+      says: ['1', '2', '3'],
+      endsByItself: true,
+    },
+    {
       with: 'SIGTERM',
       before: `
         const mail = (text) => new Promise(() => {

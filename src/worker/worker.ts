@@ -466,6 +466,20 @@ export class Worker<
     });
   }
 
+  /**
+   * Resolves when nothing is left for this worker: no job waits, with a priority or without, and the ends of its own jobs are stored. Jobs of a paused queue, or
+   * behind a limit, count. Those that are delayed do not, nor do those that other workers run. Of a worker that is paused, or does not run, it waits for the jobs
+   * that run alone. `queue.drain()` removes jobs instead.
+   * @throws (rejects) Error `The worker was closed before it was drained`
+   */
+  async drain(): Promise<void> {
+    const takesJobs = (): boolean => this.running && !this.paused && !this.closing;
+    // false: it was paused, and may be resumed by now
+    while (takesJobs() && !(await this[ENGINE].emptied()));
+    if (!this.closing) await this[DISPATCHER].whenSettled();
+    if (this.closing) throw new Error('The worker was closed before it was drained');
+  }
+
   override waitUntilReady(): Promise<void> {
     return this[READINESS].wait();
   }
