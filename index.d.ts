@@ -396,6 +396,10 @@ export interface NativeConnection {
   username?: string
   /** Password. */
   password?: string
+  /** Says either anew for each connection. */
+  askCredentials?: () => Promise<NativeCredentials>
+  /** Which functions answer. */
+  credentialsKey?: string
   /** Database number. */
   db?: number
   /** TLS. */
@@ -406,6 +410,14 @@ export interface NativeConnection {
   connectionName?: string
   /** Who knows where the server is, instead of host and port. */
   discovery?: NativeDiscovery
+}
+
+/** Whom a connection logs in as; what is left out is as the connection says. */
+export interface NativeCredentials {
+  /** ACL user. */
+  username?: string
+  /** Password. */
+  password?: string
 }
 
 /** Sentinels, or nodes of a cluster. */

@@ -74,6 +74,18 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
       endsByItself: true,
     },
   ],
+  'docs/connections.md': [
+    {
+      with: 'fetchToken',
+      before: "const fetchToken = async () => ({ text: 'any, as the server wants none' });",
+      but: (text) =>
+        text
+          .replace(/host: 'cache.internal',\s+port: 6379,\s+tls: true,/, "...JSON.parse(process.env.CONNECTION ?? ''),")
+          .replace("'jobs'", "'default'"),
+      after: "console.log((await queue.add('job', 1)).id);",
+      says: ['1'],
+    },
+  ],
   'docs/guides/retries.md': [
     { with: 'order: 7', after: "console.log((await queue.getJob('1'))?.opts.attempts);", says: ['5'] },
     {
