@@ -235,6 +235,8 @@ export declare class NativeWorker {
   tick(now: number, fake: boolean): void
   /** Scans for jobs of lost workers, though nothing is fetched. */
   scan(): void
+  /** Resolves once nothing waits, and nothing is held; false when it is paused or closed before. */
+  emptied(): Promise<boolean>
   /** Waits until a job may have come; false when it was stopped. */
   waitForJob(ms: number): Promise<boolean>
   /** Ends every wait for a job. */
@@ -412,6 +414,10 @@ export interface NativeConnection {
   username?: string
   /** Password. */
   password?: string
+  /** Says either anew for each connection. */
+  askCredentials?: () => Promise<NativeCredentials>
+  /** Which functions answer. */
+  credentialsKey?: string
   /** Database number. */
   db?: number
   /** TLS. */
@@ -422,6 +428,14 @@ export interface NativeConnection {
   connectionName?: string
   /** Who knows where the server is, instead of host and port. */
   discovery?: NativeDiscovery
+}
+
+/** Whom a connection logs in as; what is left out is as the connection says. */
+export interface NativeCredentials {
+  /** ACL user. */
+  username?: string
+  /** Password. */
+  password?: string
 }
 
 /** Sentinels, or nodes of a cluster. */

@@ -1,6 +1,6 @@
 /**
- * ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError`, `BatchOptions`, and
- * what concerns groups.
+ * ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError`, `BatchOptions`,
+ * `WorkerCloseOptions`, and what concerns groups.
  *
  * @module chasquimq
  */
@@ -53,6 +53,7 @@ export type {
   MetricsOptions,
   RateLimiterOptions,
   SandboxedOptions,
+  WorkerCloseOptions,
   WorkerOptions,
 } from './options/worker.js';
 

@@ -68,6 +68,17 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     expect(worker.isRunning()).toBe(of({ bullmq: true, chasquimq: false }));
   });
 
+  it('close-with-options', async () => {
+    const gate = stage.gate();
+    const worker = stage.worker(() => gate.opened);
+    const log = new EventLog(worker, ['active']);
+    const { id } = await stage.queue().add('job', {});
+    await log.get('active');
+    await worker.close({ timeout: 10 } as never);
+    const job = await fetchJob(stage.queue(), id);
+    expect(await job.getState()).toBe(of({ bullmq: 'active', chasquimq: 'waiting' }));
+  });
+
   it('methods-of-the-loop', async () => {
     const called = new Set<string>();
     class Hooked extends lib.Worker {}

@@ -50,8 +50,21 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
   ],
   'docs/production.md': [
     {
+      with: 'worker.drain',
+      before: `
+        await queue.addBulk([1, 2, 3].map((data) => ({ name: 'job', data })));
+        const mail = async (text) => console.log(text);`,
+      after: 'await queue.close();',
+      says: ['1', '2', '3'],
+      endsByItself: true,
+    },
+    {
       with: 'SIGTERM',
-      before: 'const mail = (text) => new Promise(() => console.log(text));',
+      before: `
+        const mail = (text) => new Promise(() => {
+          console.log(text);
+          setInterval(() => {}, 1000);
+        });`,
       after: `
         process.once('exit', (code) => console.log('exit', code));
         worker.once('active', () => process.kill(process.pid, 'SIGTERM'));
@@ -59,6 +72,18 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
       but: (text) => text.replace('8000', '100'),
       says: ['mailing', 'exit 0'],
       endsByItself: true,
+    },
+  ],
+  'docs/connections.md': [
+    {
+      with: 'fetchToken',
+      before: "const fetchToken = async () => ({ text: 'any, as the server wants none' });",
+      but: (text) =>
+        text
+          .replace(/host: 'cache.internal',\s+port: 6379,\s+tls: true,/, "...JSON.parse(process.env.CONNECTION ?? ''),")
+          .replace("'jobs'", "'default'"),
+      after: "console.log((await queue.add('job', 1)).id);",
+      says: ['1'],
     },
   ],
   'docs/guides/retries.md': [

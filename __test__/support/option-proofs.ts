@@ -4,6 +4,7 @@
  */
 export const proofs: Readonly<Record<string, readonly string[]>> = {
   'life/backpressure': ['QueueOptions.maxPendingAdds'],
+  'life/worker.close.timeout': ['WorkerCloseOptions.force', 'WorkerCloseOptions.timeout'],
   'life/worker.batch': ['BatchOptions.size', 'WorkerOptions.batch'],
   'life/failed-jobs': [
     'FailedJobsFilter.name',
@@ -179,7 +180,8 @@ export const notGiven: readonly string[] = [
 
 /** Which test gives a connection option that has an effect. */
 export const connectionProofs: Readonly<Record<string, readonly string[]>> = {
-  'life/connection.forms': ['path', 'username', 'password', 'db'],
+  'life/connection.credentials': ['username', 'password'],
+  'life/connection.forms': ['path', 'db'],
   'parity/connection.offline': ['enableOfflineQueue'],
   'parity/differences.connections': ['retryStrategy'],
   'life/connection.tls': ['tls'],

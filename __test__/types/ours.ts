@@ -19,5 +19,8 @@ export const others = [
 /** What is read of them is an object. */
 export const shown = { ...queues[0].opts.connection, ...worker.opts.connection };
 
+const close: plain.WorkerCloseOptions = { timeout: 8000, force: false };
+export const ends: Promise<void>[] = [worker.drain(), worker.close(close), worker.close(true), worker.close()];
+
 // @ts-expect-error -- a number is no connection
 export const wrong = new plain.Queue('a', { connection: 6379 });

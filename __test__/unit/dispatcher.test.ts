@@ -490,6 +490,69 @@ describe('pausing', () => {
   });
 });
 
+describe('jobs whose time is over', () => {
+  it('go back, and their handlers are heard no more', async () => {
+    const ends: ((value: string) => void)[] = [];
+    const process = () => new Promise((resolve) => ends.push(resolve));
+    const { dispatcher, log, errors, flushes, acknowledge } = stage({ process, concurrency: 3 });
+    dispatcher.deliver(batch(1, 3));
+    ends[0]('in time');
+    await tick();
+    dispatcher.pause();
+    expect(dispatcher.interrupt('over')).toBe(false);
+    dispatcher.abandonRunning();
+    ends[1]('late');
+    await tick();
+    acknowledge();
+    acknowledge({ flushed: 2 });
+    await dispatcher.whenSettled();
+    ends[2]('later still');
+    await tick();
+    expect(flushes).toMatchObject([
+      { handles: [10], others: [] },
+      { handles: [], others: [11, 12].map((handle) => ({ handle, kind: 'rateLimited' })) },
+    ]);
+    expect(log).toEqual(['active 1', 'active 2', 'active 3', 'completed 1']);
+    expect(errors).toEqual([]);
+  });
+
+  it('go back when they throw, and complete when they return', async () => {
+    const process = (job: Job, _token: string, signal?: AbortSignal) =>
+      new Promise((resolve, reject) => {
+        const error = job.id === '2' ? new UnrecoverableError('for good') : new Error(String(signal?.reason));
+        signal!.addEventListener('abort', () => (job.id === '1' ? resolve('cleaned up') : reject(error)));
+      });
+    const { dispatcher, flushes } = stage({ process, concurrency: 3, acceptsSignal: true });
+    dispatcher.deliver(batch(1, 3));
+    dispatcher.pause();
+    expect(dispatcher.interrupt('over')).toBe(true);
+    await dispatcher.whenQuiet();
+    await tick();
+    const failed = { handle: 11, kind: 'failed', reason: 'for good' };
+    expect(flushes).toMatchObject([{ handles: [10], others: [failed, { handle: 12, kind: 'rateLimited' }] }]);
+  });
+
+  it('do not end by what a strategy answers later', async () => {
+    for (const fails of [false, true]) {
+      let answers = (_answer: unknown): void => {};
+      const backoffStrategy = () => new Promise<number>((resolve) => (answers = resolve as typeof answers));
+      const { dispatcher, flushes, errors } = stage({
+        process: () => Promise.reject(new Error('boom')),
+        policy: { settings: { backoffStrategy } },
+      });
+      dispatcher.deliver(batch(1, 1, '{"attempts":2,"backoff":{"type":"own"}}'));
+      await tick();
+      expect(dispatcher.interrupt('over')).toBe(true);
+      dispatcher.abandonRunning();
+      dispatcher.flush();
+      answers(fails ? Promise.reject(new Error('no delay')) : 5);
+      await tick();
+      expect(flushes).toMatchObject([{ others: [{ handle: 10, kind: 'rateLimited' }] }]);
+      expect(errors).toHaveLength(fails ? 1 : 0);
+    }
+  });
+});
+
 describe('cancelling', () => {
   it('aborts the signal of a running job with the reason', async () => {
     const signals: AbortSignal[] = [];

@@ -74,6 +74,9 @@ function readSentinels(fields: Fields, toNativeTls: (tls: unknown) => NativeTls)
   }
   if (typeof name !== 'string' || !name) throw new Error('Requires the name of master.');
   if (role && role !== 'master') throw new NotSupportedError('a replica as connection.role');
+  for (const option of ['sentinelUsername', 'sentinelPassword']) {
+    if (typeof fields[option] === 'function') throw new NotSupportedError(`a function as connection.${option}`);
+  }
   const [username, password] = [text(fields.sentinelUsername), text(fields.sentinelPassword)];
   return {
     nodes: sentinels.map((sentinel) => address(sentinel, SENTINEL_PORT)),

@@ -7,13 +7,13 @@ import type { NativeIdentityRefusal, NativeTls } from '../native/types.js';
 export type CheckServerIdentity = (host: string, certificate: DetailedPeerCertificate) => unknown;
 
 /** Numbers of the users' functions. */
-const numbers = new WeakMap<CheckServerIdentity, number>();
+const numbers = new WeakMap<object, number>();
 let last = 0;
 
 /** A number for a function: connections are shared where the same one decides. */
-export function numberOf(check: CheckServerIdentity): number {
-  const number = numbers.get(check) ?? ++last;
-  numbers.set(check, number);
+export function numberOf(decides: object): number {
+  const number = numbers.get(decides) ?? ++last;
+  numbers.set(decides, number);
   return number;
 }
 

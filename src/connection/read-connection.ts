@@ -7,6 +7,7 @@
  * silence. `known-options.ts` says which.
  */
 import type { GivenClient } from './client-end.js';
+import { credentialsOf } from './credentials.js';
 import { checkConnectionOption } from './known-options.js';
 import { readDiscovery, speaksTls } from './discovery.js';
 import { NotSupportedError } from '../errors/not-supported-error.js';
@@ -190,9 +191,11 @@ function toNative(given: Fields): NativeConnection {
   const family = familyOf(fields);
   if (family) native.family = family;
   for (const key of ['username', 'password', 'connectionName'] as const) {
-    const value = textOf(fields, key);
+    const isAsked = key !== 'connectionName' && typeof fields[key] === 'function';
+    const value = isAsked ? undefined : textOf(fields, key);
     if (value) native[key] = value;
   }
+  Object.assign(native, credentialsOf(fields));
   const db = integer(fields, 'db', 0, 2 ** 31 - 1);
   if (db !== undefined) native.db = db;
   const connectTimeout = integer(fields, 'connectTimeout', 0, 2 ** 31 - 1);

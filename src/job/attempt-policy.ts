@@ -70,7 +70,7 @@ export function failureOf(
   error: unknown,
   policy: AttemptPolicy,
 ): AttemptFailure | Promise<AttemptFailure> {
-  const { name, message } = Object(error) as Partial<Error>;
+  const { message } = Object(error) as Partial<Error>;
   const reason = message === undefined || message === null ? undefined : String(message);
   job.failedReason = reason as string;
   const failure: AttemptFailure = {
@@ -78,13 +78,19 @@ export function failureOf(
     changedOpts: job.changedOpts,
     reason,
     stacktrace: '',
-    unrecoverable: name === 'UnrecoverableError' || error instanceof UnrecoverableError || job.isDiscarded === true,
+    unrecoverable: isUnrecoverable(job, error),
     delay: undefined,
   };
   // a strategy sees the traces of earlier attempts
   if (needsStrategy(job, failure, policy)) return askStrategy(job, error, failure, policy);
   failure.stacktrace = job.recordTrace(error);
   return failure;
+}
+
+/** Whether the processor says that the job is not to be tried again. */
+export function isUnrecoverable(job: AttemptedJob, error: unknown): boolean {
+  const { name } = Object(error) as Partial<Error>;
+  return name === 'UnrecoverableError' || error instanceof UnrecoverableError || job.isDiscarded === true;
 }
 
 /** Whether another attempt follows, as the engine decides it, unless a strategy of the user's refuses it. */

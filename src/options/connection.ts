@@ -23,10 +23,14 @@ export interface RedisOptions extends BaseOptions {
   family?: number;
   /** @defaultValue 0 */
   db?: number;
-  /** User of the ACL. */
-  username?: string;
-  /** Password of the user, or of the server. */
-  password?: string;
+  /** User of the ACL: a text, or a function as that of `password`. */
+  username?: any;
+  /**
+   * Password of the user, or of the server: a text, or a function that gives one, or a promise of one. It is asked for each connection that is opened, also in the
+   * place of one that broke, so that a token may end. It has `connectTimeout` to answer. What it throws, or anything but a text, is told by the `error` event, and it
+   * is asked again.
+   */
+  password?: any;
   /** Name of the connections, as `CLIENT LIST` shows it. */
   connectionName?: string;
   /** Refused: a queue's `prefix` is for this. */

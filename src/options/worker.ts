@@ -46,6 +46,20 @@ export interface BatchOptions {
   size: number;
 }
 
+/** Options of `worker.close`. */
+export interface WorkerCloseOptions {
+  /**
+   * Waits for no job that runs: these stay active, and are recovered as stalled. `timeout` has no effect then.
+   * @defaultValue false
+   */
+  force?: boolean;
+  /**
+   * Milliseconds for the jobs that run to end. Those that have not ended by then go back to the front of the waiting list, and the try is not counted.
+   * @defaultValue no limit
+   */
+  timeout?: number;
+}
+
 /** Options of `worker.getNextJob`. */
 export interface GetNextJobOptions {
   /**
@@ -190,6 +204,25 @@ export function resolveWorkerOptions<C>(opts: WorkerOptions<C>): ResolvedWorkerO
   }
   if (Number.isNaN(Number(resolved.maximumRateLimitDelay))) throw new Error('maximumRateLimitDelay must be a number');
   return resolved;
+}
+
+/** Whether a close waits for no job. As in BullMQ any truthy value counts; an object is options. */
+export function forceOf(options: unknown): unknown {
+  return isObject(options) ? ((options as WorkerCloseOptions).force ?? false) : options;
+}
+
+/**
+ * Milliseconds for which a close waits for the jobs that run.
+ * @throws RangeError for what is no number of milliseconds
+ */
+export function closeTimeoutOf(options: unknown): number {
+  const { timeout = Infinity } = (isObject(options) ? options : {}) as WorkerCloseOptions;
+  if (!isAtLeast(timeout, 0)) throw new RangeError('timeout must be a number of milliseconds, 0 or more');
+  return timeout;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }
 
 /** Minutes for which finished jobs are counted; 0 = not. */

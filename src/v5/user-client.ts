@@ -5,6 +5,7 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { ConnectionClosedError } from '../errors/connection-closed-error.js';
+import { NotSupportedError } from '../errors/not-supported-error.js';
 import { patience } from '../worker/close-worker.js';
 import type { RedisClient } from './types.js';
 
@@ -78,7 +79,8 @@ export class UserClient {
       return this.unconnected() as unknown as void & RedisClient;
     } catch (error) {
       const { code } = error as { code?: unknown };
-      if (code !== NO_IOREDIS && !(error instanceof ConnectionClosedError)) throw error;
+      const isAbsent = error instanceof ConnectionClosedError || error instanceof NotSupportedError;
+      if (code !== NO_IOREDIS && !isAbsent) throw error;
       return undefined as void & RedisClient;
     }
   }
@@ -86,6 +88,11 @@ export class UserClient {
   private make(): Client {
     const { Redis, Cluster } = loadIoredis();
     const { connection } = this.owner.opts;
+    const { username, password } = Object(connection) as Fields;
+    // ioredis would send the text of the function
+    if ([username, password].some((value) => typeof value === 'function')) {
+      throw new NotSupportedError('`client` where `username` or `password` is a function', 'make an ioredis client');
+    }
     const always = { lazyConnect: true, ...(this.blocking && { maxRetriesPerRequest: null }) };
     const client = newClient(Redis, Cluster, connection, always);
     client.on('error', (error) => {

@@ -7,7 +7,12 @@ import { UserClient } from './user-client.js';
 import type { DatabaseType } from '../types/database-type.js';
 import type { Backend } from '../connection/backend.js';
 import type { Processor as BaseProcessor } from '../worker/processor.js';
-import type { GetNextJobOptions, WorkerOptions as BaseWorkerOptions } from '../options/worker.js';
+import {
+  forceOf,
+  type GetNextJobOptions,
+  type WorkerCloseOptions,
+  type WorkerOptions as BaseWorkerOptions,
+} from '../options/worker.js';
 import type { Given } from './connection.js';
 import type { WorkerOptions } from './options.js';
 import type { JobProgress } from '../types/job-progress.js';
@@ -85,13 +90,15 @@ export class Worker<
     return this[BLOCKING_USER_CLIENT].offered();
   }
 
-  override close(force = false): Promise<void> {
-    if (this.closing) return this.closing;
+  override close(options: boolean | WorkerCloseOptions = false): Promise<void> {
+    if (this.closing) return super.close(options);
     const clients = [this[USER_CLIENT], this[BLOCKING_USER_CLIENT]];
-    const closed = super.close(force);
+    const closed = super.close(options);
+    // else it was refused
+    if (!this.closing) return closed;
     // jobs that end meanwhile may use them
     const end = async (): Promise<void> => {
-      if (!force) await closed;
+      if (!forceOf(options)) await closed;
       await Promise.all([closed, ...clients.map((client) => client.close())]);
     };
     return (this.closing = end());

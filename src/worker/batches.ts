@@ -27,6 +27,7 @@ export class Batches {
   private calls = 0;
   private called = 0;
   private isDue = false;
+  private stopped = false;
   private told: number;
 
   /**
@@ -82,8 +83,14 @@ export class Batches {
     });
   }
 
+  /** Begins no call any more: the jobs that wait for one are not this worker's. */
+  stop(): void {
+    this.stopped = true;
+  }
+
   private beginAll(): void {
-    while (this.forming.length > 0 && this.calls < this.concurrency) void this.call(this.forming.splice(0, this.size));
+    while (!this.stopped && this.forming.length > 0 && this.calls < this.concurrency)
+      void this.call(this.forming.splice(0, this.size));
   }
 
   private async call(batch: readonly Joined[]): Promise<void> {

@@ -18,7 +18,7 @@ import { errorFromNative, type CodedError } from '../native/native-error.js';
 import { rejectWith } from '../errors/reject-with.js';
 import { thrownSignal } from '../errors/thrown-signal.js';
 import { FailureReplies } from './failure-replies.js';
-import { failureOf, reasonNotToRun, type AttemptFailure } from '../job/attempt-policy.js';
+import { failureOf, isUnrecoverable, reasonNotToRun, type AttemptFailure } from '../job/attempt-policy.js';
 import type { Job } from '../job/job.js';
 import { answersBefore } from '../job/open-calls.js';
 import type { WorkerMessage } from '../native/types.js';
@@ -60,6 +60,8 @@ export class Dispatcher {
   /** Deliveries that wait for callers to go on: nothing starts meanwhile. */
   private held = 0;
   private accepting = true;
+  /** The time of the jobs that run is over. */
+  private interrupted = false;
   stopped = false;
 
   /** When the clock was looked at, and how many jobs of this tick have ended since. */
@@ -156,6 +158,32 @@ export class Dispatcher {
     if (this.options.runs) for (const job of this.sender.unstored()) this.traceEnd(job);
     this.sender.stop();
     this.waiters.stop();
+  }
+
+  /**
+   * The time of the jobs that run is over: aborts their signals. A job whose handler throws from now on goes back, and the try is not counted.
+   * @returns whether some may end soon: their handlers hear of it, or have ended
+   */
+  interrupt(reason: string): boolean {
+    this.interrupted = true;
+    this.cancelAll(reason);
+    return this.behindCalls.size > 0 || this.slots.some(({ controller }) => controller);
+  }
+
+  /** Gives back the jobs that run: the start is counted, the try is not. Their handlers are not heard any more. Call {@link flush} to send it. */
+  abandonRunning(): void {
+    this.behindCalls.clear();
+    for (const slot of this.slots) {
+      const { job } = slot;
+      if (!job) continue;
+      slot.abandon();
+      this.running--;
+      // what becomes of it is the same
+      this.sender.gathering.add({ handle: slot.handle, kind: 'rateLimited' });
+      this.trace((runs) => runs.limited(job));
+    }
+    this.slots.length = 0;
+    this.freeSlots.length = 0;
   }
 
   /** Resolves when no job is running. */
@@ -355,8 +383,8 @@ export class Dispatcher {
 
   private endBehind(answers: Promise<void>, end?: () => unknown): void {
     const ended = answers.then(() => {
-      this.behindCalls.delete(ended);
-      end?.();
+      // else the job was given back meanwhile
+      if (this.behindCalls.delete(ended)) end?.();
     });
     this.behindCalls.add(ended);
   }
@@ -375,7 +403,8 @@ export class Dispatcher {
       return this.next(slot);
     }
     try {
-      const signal = thrownSignal(error);
+      const isCut = this.interrupted && !isUnrecoverable(job, error);
+      const signal = thrownSignal(error) ?? (isCut ? 'rateLimited' : undefined);
       if (signal === 'rateLimited') {
         this.sender.gathering.add({ handle, kind: signal });
         // the engine takes them back with this end
@@ -399,12 +428,15 @@ export class Dispatcher {
   }
 
   private async failLater(slot: Slot, error: unknown, asked: Promise<AttemptFailure>): Promise<void> {
+    const { job } = slot;
     try {
       const failure = await asked;
+      if (slot.job !== job) return;
       if (!this.stopped) this.noteFailure(slot, error, failure);
       else this.traceEnd(slot.job!);
     } catch (strategyError) {
       this.options.owner.emit('error', strategyError);
+      if (slot.job !== job) return;
       this.letGo(slot);
     }
     this.release(slot);

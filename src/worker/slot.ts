@@ -7,6 +7,9 @@ interface SlotRunner {
   failed(slot: Slot, error: unknown): boolean;
 }
 
+/** Hears of a job that runs nowhere any more. */
+const NOBODY: SlotRunner = { run: () => {}, completed: () => false, failed: () => false };
+
 /** A place in which one job at a time runs. Its callbacks are made once, not once a job. */
 export class Slot {
   job: Job | undefined = undefined;
@@ -19,14 +22,20 @@ export class Slot {
   readonly onRejected: (error: unknown) => void;
 
   constructor(
-    runner: SlotRunner,
+    private runner: SlotRunner,
     readonly number: string,
   ) {
     this.onFulfilled = (value) => {
-      if (runner.completed(this, value)) runner.run(this);
+      if (this.runner.completed(this, value)) this.runner.run(this);
     };
     this.onRejected = (error) => {
-      if (runner.failed(this, error)) runner.run(this);
+      if (this.runner.failed(this, error)) this.runner.run(this);
     };
+  }
+
+  /** Its job is given back while its handler runs: of what that does nothing is heard any more. */
+  abandon(): void {
+    this.job = undefined;
+    this.runner = NOBODY;
   }
 }

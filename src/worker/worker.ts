@@ -8,9 +8,11 @@ import { batchOfOne, type Fetched } from './fetched-batch.js';
 import { Batches } from './batches.js';
 import { Dispatcher } from './dispatcher.js';
 import { closeWorker, patience } from './close-worker.js';
+import { Deadline } from './deadline.js';
 import { delay } from './delay.js';
 import { forwardRejection } from '../errors/emit-error.js';
 import { engineOptions } from './engine-options.js';
+import { rejectWith } from '../errors/reject-with.js';
 import { errorFromNative } from '../native/native-error.js';
 import { RateLimitError } from '../errors/rate-limit-error.js';
 import { WaitingError } from '../errors/waiting-error.js';
@@ -25,11 +27,14 @@ import type { NativeWorker, WorkerMessage } from '../native/types.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import {
   checkConcurrency,
+  closeTimeoutOf,
+  forceOf,
   mostRunning,
   resolveWorkerOptions,
   slotsOf,
   type GetNextJobOptions,
   type ResolvedWorkerOptions,
+  type WorkerCloseOptions,
   type WorkerOptions,
 } from '../options/worker.js';
 import { QueueBase } from '../queue/queue-base.js';
@@ -77,6 +82,7 @@ const REPORT_LOST_LOCKS: unique symbol = Symbol('report lost locks');
 const STOP_RUNNING: unique symbol = Symbol('stop running');
 const END_PAUSED: unique symbol = Symbol('end paused');
 const CLOSE_ALL: unique symbol = Symbol('close all');
+const DEADLINE: unique symbol = Symbol('deadline');
 const GATHER: unique symbol = Symbol('gather');
 const SET_ROOM: unique symbol = Symbol('set room');
 const SCHEDULERS: unique symbol = Symbol('schedulers');
@@ -146,6 +152,8 @@ export class Worker<
   readonly [LOCK_DURATION]: number;
   /** @internal */
   [MAX_RUNNING]: number;
+  /** @internal When a close no longer waits for the jobs that run. */
+  readonly [DEADLINE] = new Deadline();
   /** @internal Settles the promise of `run()`. */
   [END_RUN]: (() => void) | undefined = undefined;
 
@@ -458,18 +466,42 @@ export class Worker<
     });
   }
 
+  /**
+   * Resolves when nothing is left for this worker: no job waits, with a priority or without, and the ends of its own jobs are stored. Jobs of a paused queue, or
+   * behind a limit, count. Those that are delayed do not, nor do those that other workers run. Of a worker that is paused, or does not run, it waits for the jobs
+   * that run alone. `queue.drain()` removes jobs instead.
+   * @throws (rejects) Error `The worker was closed before it was drained`
+   */
+  async drain(): Promise<void> {
+    const takesJobs = (): boolean => this.running && !this.paused && !this.closing;
+    // false: it was paused, and may be resumed by now
+    while (takesJobs() && !(await this[ENGINE].emptied()));
+    if (!this.closing) await this[DISPATCHER].whenSettled();
+    if (this.closing) throw new Error('The worker was closed before it was drained');
+  }
+
   override waitUntilReady(): Promise<void> {
     return this[READINESS].wait();
   }
 
   /**
    * Stops taking jobs, waits for those running, stores their outcomes and disconnects. Emits `closing`, then `closed`.
-   * A second call returns the promise of the first.
-   * @param force does not wait for those running: they stay active, and are recovered as stalled. What has ended is recorded, and what did not start
-   * goes back, if the server answers within half a second. Any truthy value counts, also the signal's name that a signal listener gets.
+   * A second call returns the promise of the first; its `timeout` counts if it ends sooner.
+   * @param options `force` does not wait for those running: they stay active, and are recovered as stalled. What has ended is recorded, and what did not start
+   * goes back, if the server answers within half a second. Given alone, any truthy value that is no object counts, also the signal's name that a signal listener gets.
+   * `timeout` waits so many milliseconds for those running. Then their signals are aborted; processors that take one have half a second more to end, and a
+   * try that throws meanwhile is not counted, unless by an `UnrecoverableError`. What still runs goes back to the front of the waiting list, its try not counted,
+   * and children that run processors are killed. If the server does not answer within half a second, it is recovered as stalled.
+   * @throws (rejects) RangeError for a `timeout` that is no number of milliseconds, 0 or more; nothing is closed then
    */
-  override close(force = false): Promise<void> {
+  override close(options: boolean | WorkerCloseOptions = false): Promise<void> {
+    try {
+      this[DEADLINE].within(closeTimeoutOf(options));
+    } catch (error) {
+      return rejectWith(error);
+    }
     if (this.closing) return this.closing;
+    const force = forceOf(options) as boolean;
     // Set before the first step, for listeners of `closing`.
     let closed = (): void => {};
     const closing = (this.closing = new Promise((resolve) => (closed = resolve)));
@@ -492,6 +524,8 @@ export class Worker<
       engine: this[ENGINE],
       commands: this[COMMANDS],
       childPool: this.childPool,
+      batches: this[BATCHES],
+      deadline: this[DEADLINE],
       lockDuration: this[LOCK_DURATION],
       // jobs may come before it is ready
       isUp: isUp || (!isDown && this[DISPATCHER].holdsJobs),

@@ -3,11 +3,11 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use chasquimq::{
-    Access, Address, ConnectOptions, Discovery, DiscoveryKind, Family, IdentityCheck, IdentityRefusal, Secret,
-    SentinelOptions, Sharing, TlsOffer, TlsOptions,
+    Access, Address, AskCredentials, ConnectOptions, Credentials, Discovery, DiscoveryKind, Family, IdentityCheck,
+    IdentityRefusal, Secret, SentinelOptions, Sharing, TlsOffer, TlsOptions,
 };
 use napi::{
-    bindgen_prelude::{Buffer, FnArgs},
+    bindgen_prelude::{Buffer, FnArgs, Promise},
     threadsafe_function::ThreadsafeFunction,
     Status,
 };
@@ -29,6 +29,11 @@ pub struct NativeConnection {
     pub username: Option<String>,
     /// Password.
     pub password: Option<String>,
+    /// Says either anew for each connection.
+    #[napi(ts_type = "() => Promise<NativeCredentials>")]
+    pub ask_credentials: Option<Arc<AskInJs>>,
+    /// Which functions answer.
+    pub credentials_key: Option<String>,
     /// Database number.
     pub db: Option<i64>,
     /// TLS.
@@ -39,6 +44,15 @@ pub struct NativeConnection {
     pub connection_name: Option<String>,
     /// Who knows where the server is, instead of host and port.
     pub discovery: Option<NativeDiscovery>,
+}
+
+/// Whom a connection logs in as; what is left out is as the connection says.
+#[napi(object, object_to_js = false)]
+pub struct NativeCredentials {
+    /// ACL user.
+    pub username: Option<String>,
+    /// Password.
+    pub password: Option<String>,
 }
 
 /// Sentinels, or nodes of a cluster.
@@ -125,6 +139,8 @@ pub struct NativeIdentityRefusal {
 
 type Shown = FnArgs<(String, Vec<Buffer>)>;
 
+type AskInJs = ThreadsafeFunction<(), Promise<NativeCredentials>, (), Status, false, true>;
+
 /// JavaScript's function, which does not keep Node alive: what wants the connection does.
 type CheckIdentity = ThreadsafeFunction<Shown, Option<NativeIdentityRefusal>, Shown, Status, false, true>;
 
@@ -168,6 +184,10 @@ impl NativeConnection {
             path: self.path.as_ref().map(PathBuf::from),
             username: self.username.clone(),
             password: self.password.clone().map(Secret::from),
+            credentials: self
+                .ask_credentials
+                .clone()
+                .map(|ask| to_credentials(ask, self.credentials_key.clone())),
             db: self.db.unwrap_or(0),
             discovery: self.discovery.as_ref().map(NativeDiscovery::to_discovery),
             tls: self.tls.as_ref().map(NativeTls::to_options),
@@ -202,6 +222,23 @@ impl NativeTls {
                 .map(|check| to_check(check, self.check_number)),
         }
     }
+}
+
+fn to_credentials(function: Arc<AskInJs>, key: Option<String>) -> AskCredentials {
+    AskCredentials::new(key, move || {
+        let function = function.clone();
+        async move {
+            let told = match function.call_async_catch(()).await {
+                Ok(promise) => promise.await,
+                Err(error) => Err(error),
+            };
+            let NativeCredentials { username, password } = told.map_err(|error| error.reason.to_string())?;
+            Ok(Credentials {
+                username,
+                password: password.map(Secret::from),
+            })
+        }
+    })
 }
 
 fn to_check(function: Arc<CheckIdentity>, number: Option<u32>) -> IdentityCheck {

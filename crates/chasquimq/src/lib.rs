@@ -63,6 +63,7 @@ pub use crate::redis::{
     call::functions::Found as FoundLibrary,
     connection::Connection,
     reach::{
+        credentials::{AskCredentials, Credentials},
         identity::{IdentityCheck, IdentityRefusal},
         options::{Address, ConnectOptions, Discovery, DiscoveryKind, Family, SentinelOptions, TlsOptions},
         secret::Secret,

@@ -218,6 +218,14 @@ impl NativeWorker {
         self.worker.scan();
     }
 
+    /// Resolves once nothing waits, and nothing is held; false when it is paused or closed before.
+    #[napi(ts_return_type = "Promise<boolean>")]
+    pub fn emptied<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        let worker = self.worker.clone();
+        let runtime = self.runtime.get()?;
+        runtime.promise(env, async move { Ok(worker.emptied().await) })
+    }
+
     /// Waits until a job may have come; false when it was stopped.
     #[napi(ts_return_type = "Promise<boolean>")]
     pub fn wait_for_job<'env>(&self, env: &'env Env, ms: f64) -> Result<Object<'env>> {

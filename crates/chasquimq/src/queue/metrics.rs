@@ -57,6 +57,22 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Reads the answer to `count_jobs`.
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub(crate) fn read(mut reply: Reply) -> Result<Self> {
+        let mut next = || reply.int().map(|count| count as u64);
+        Ok(Self {
+            waiting: next()?,
+            active: next()?,
+            completed: next()?,
+            failed: next()?,
+            delayed: next()?,
+            prioritized: next()?,
+            waiting_children: next()?,
+        })
+    }
+
     /// The number for a state in BullMQ's words; 0 for `paused` and `repeat`, which are states no more.
     pub fn of(&self, state: &str) -> Option<u64> {
         Some(match state {
@@ -76,17 +92,7 @@ impl Counts {
 impl Queue {
     /// Numbers of jobs by state.
     pub async fn counts(&self) -> Result<Counts> {
-        let mut reply = self.ask(&COUNT_JOBS, &[]).await?;
-        let mut next = || reply.int().map(|count| count as u64);
-        Ok(Counts {
-            waiting: next()?,
-            active: next()?,
-            completed: next()?,
-            failed: next()?,
-            delayed: next()?,
-            prioritized: next()?,
-            waiting_children: next()?,
-        })
+        Counts::read(self.ask(&COUNT_JOBS, &[]).await?)
     }
 
     /// Numbers of waiting jobs with each of these priorities, of a group or of those that have none; 0: without one.

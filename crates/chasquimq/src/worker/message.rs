@@ -101,6 +101,13 @@ pub enum RecordedBy {
 /// Receives a worker's messages, on an engine thread.
 pub type Sink = Arc<dyn Fn(Message) + Send + Sync>;
 
+/// Somebody waits until nothing waits, and nothing is held.
+pub(crate) struct Question {
+    /// Steps up to this one may have been taken before it was asked; not known yet while one is under way.
+    pub(crate) after: Option<i64>,
+    pub(crate) done: oneshot::Sender<bool>,
+}
+
 pub(crate) enum Command {
     Run(Reading),
     FakeClock(bool),
@@ -113,6 +120,7 @@ pub(crate) enum Command {
     Tick(Reading),
     /// Whoever runs jobs looks at what it was handed.
     Heard,
+    Emptied(Question),
     /// What nobody has drawn is to be taken back.
     TakeBack,
     Socket(IdleSocket),

@@ -35,7 +35,7 @@ use tokio::sync::{mpsc, oneshot};
 use client_clock::Reading;
 pub use idle::{along::StepAlong, idle_socket::IdleSocket, short_way::Told};
 pub use manual::{ManualEnd, ManualStep, ManualStepped};
-use message::Command;
+use message::{Command, Question};
 pub use message::{Message, RecordedBy, Sink};
 pub use options::{GroupRules, RateLimit, WorkerOptions};
 pub use record::{
@@ -285,6 +285,14 @@ impl Worker {
     /// [`Worker::pause`].
     pub fn scan(&self) {
         self.command(Command::Scan);
+    }
+
+    /// Waits until nothing waits, whatever keeps it from starting, and nothing is held. What is delayed does not count. False when the worker is paused, or
+    /// closed, before.
+    pub async fn emptied(&self) -> bool {
+        let (done, emptied) = oneshot::channel();
+        self.command(Command::Emptied(Question { after: None, done }));
+        emptied.await.unwrap_or(false)
     }
 
     /// Waits until a job may have come, for `time` at most. False when [`Worker::stop_manual_waits`] ended it.

@@ -38,7 +38,7 @@ pub(crate) struct Standing {
     pub(crate) was_woken: bool,
     /// The last report that is recorded.
     pub(crate) flushed: u64,
-    step_number: i64,
+    pub(crate) step_number: i64,
     // steps sent behind a wait are counted apart: they may be carried out after later ones
     wait_number: i64,
 }

@@ -1,11 +1,12 @@
 //! The worker's loop: hears commands, and takes a step whenever there is something to record or room for more jobs.
 //!
 //! `mode` says whether it takes jobs, `steps` takes steps, `settle` takes in their answers, `unread` is for those that cannot be read, `idle` waits, `give_up`
-//! gives back what nobody starts, `upkeep` keeps the lease and looks for jobs that nobody runs.
+//! gives back what nobody starts, `upkeep` keeps the lease and looks for jobs that nobody runs, `questions` tells that nothing is left.
 
 mod give_up;
 mod idle;
 mod mode;
+mod questions;
 mod settle;
 mod steps;
 mod unread;
@@ -25,7 +26,7 @@ use super::{
         idle_socket::IdleSocket,
         idle_wait::{Pending, Waiter},
     },
-    message::{Command, Message, Sink},
+    message::{Command, Message, Question, Sink},
     mode::Mode,
     options::WorkerOptions,
     record::{report::Report, unrecorded::Unrecorded},
@@ -71,6 +72,7 @@ pub(super) struct Loop {
     next_socket: Option<IdleSocket>,
     // told when no fetch is under way any more
     pausing: Vec<tokio::sync::oneshot::Sender<()>>,
+    questions: Vec<Question>,
     closing: Vec<tokio::sync::oneshot::Sender<()>>,
 }
 
@@ -110,6 +112,7 @@ impl Loop {
             lent_due: None,
             next_socket: None,
             pausing: Vec::new(),
+            questions: Vec::new(),
             closing: Vec::new(),
         }
     }
@@ -156,6 +159,7 @@ impl Loop {
         }
         self.take_back_what_came();
         self.go_on_scanning().await;
+        self.date_questions();
         loop {
             self.agree_with_server().await;
             if self.has_step_to_take() {
@@ -258,6 +262,7 @@ impl Loop {
                 });
             }
             Command::Heard => self.hear_life(),
+            Command::Emptied(question) => self.ask_what_is_left(question),
             Command::TakeBack => self.take_back(true),
             Command::Socket(socket) => self.next_socket = Some(socket),
             Command::Scan => {

@@ -219,6 +219,16 @@ export const workers = differencesOf('workers', [
     impact: 'none',
   },
   {
+    id: 'close-with-options',
+    title: '`close` with an object',
+    bullmq: 'Is `close(true)`, as with any other truthy value.',
+    chasquimq:
+      'An object is options: `{ force, timeout }`. After `timeout` ms jobs that run go back to the waiting list, and the try is not counted.',
+    why: 'A container has only some seconds to end.',
+    impact: 'none',
+    detect: [{ option: 'timeout', to: 'close' }],
+  },
+  {
     id: 'methods-of-the-loop',
     title: 'Methods of workers and jobs that are replaced',
     bullmq:

@@ -8,7 +8,7 @@ use std::{
 
 use redis::{Cmd, RedisError};
 
-use super::options::ConnectOptions;
+use super::{credentials::Credentials, options::ConnectOptions};
 use crate::{
     error::{Error, Result},
     redis::{
@@ -42,8 +42,10 @@ pub(crate) async fn log_in(options: &Arc<ConnectOptions>) -> redis::RedisResult<
 
 /// Connects and logs in.
 pub(crate) async fn open_link(options: &Arc<ConnectOptions>) -> redis::RedisResult<Link> {
+    // first: a server may end a connection that does not log in soon
+    let credentials = credentials_of(options).await?;
     let link = Link::open(options.clone()).await?;
-    for command in login(options) {
+    for command in login(credentials, options.db) {
         match link.ask(&command).await {
             Err(error) if needs_no_password(&error.to_string()) => {}
             answer => drop(answer.map_err(without_arguments)?),
@@ -66,20 +68,31 @@ fn needs_no_password(refusal: &str) -> bool {
     refusal.contains("without any password configured for the default user")
 }
 
+async fn credentials_of(options: &ConnectOptions) -> io::Result<Credentials> {
+    let Credentials { username, password } = match &options.credentials {
+        Some(credentials) => credentials.ask().await?,
+        None => Credentials::default(),
+    };
+    Ok(Credentials {
+        username: username.or_else(|| options.username.clone()),
+        password: password.or_else(|| options.password.clone()),
+    })
+}
+
 /// The commands that log in and choose the database.
-fn login(options: &ConnectOptions) -> Vec<Cmd> {
+fn login(Credentials { username, password }: Credentials, db: i64) -> Vec<Cmd> {
     let mut commands = Vec::new();
-    if let Some(password) = &options.password {
+    if let Some(password) = password {
         let mut auth = redis::cmd("AUTH");
-        if let Some(username) = options.username.as_ref().filter(|username| !username.is_empty()) {
+        if let Some(username) = username.filter(|username| !username.is_empty()) {
             auth.arg(username);
         }
         auth.arg(password.reveal());
         commands.push(auth);
     }
-    if options.db != 0 {
+    if db != 0 {
         let mut select = redis::cmd("SELECT");
-        select.arg(options.db);
+        select.arg(db);
         commands.push(select);
     }
     commands

@@ -2,6 +2,7 @@
 
 pub(super) mod certificate;
 pub(crate) mod client_names;
+pub mod credentials;
 pub(super) mod dial;
 pub(super) mod discovery;
 pub mod identity;

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{identity::IdentityCheck, secret::Secret, tls_offer::TlsOffer};
+use super::{credentials::AskCredentials, identity::IdentityCheck, secret::Secret, tls_offer::TlsOffer};
 use crate::keys::slot_of;
 
 /// Where the server is and how to log in.
@@ -27,6 +27,8 @@ pub struct ConnectOptions {
     pub username: Option<String>,
     /// Password.
     pub password: Option<Secret>,
+    /// Says either anew for each connection.
+    pub credentials: Option<AskCredentials>,
     /// Database number.
     pub db: i64,
     /// TLS, if wanted.
@@ -49,6 +51,7 @@ impl Default for ConnectOptions {
             discovery: None,
             username: None,
             password: None,
+            credentials: None,
             db: 0,
             tls: None,
             connect_timeout: Duration::from_secs(10),
@@ -156,6 +159,7 @@ impl ConnectOptions {
         let login = |options: &Self| (options.username.clone(), options.password.clone(), options.db);
         place(self) == place(other)
             && login(self) == login(other)
+            && self.credentials == other.credentials
             && self.tls == other.tls
             && (self.connect_timeout, &self.client_name) == (other.connect_timeout, &other.client_name)
     }
@@ -218,6 +222,7 @@ impl ConnectOptions {
             DiscoveryKind::Sentinel(sentinel) => Self {
                 username: sentinel.username.clone(),
                 password: sentinel.password.clone(),
+                credentials: None,
                 tls: sentinel.tls.as_deref().cloned(),
                 ..node
             },

@@ -117,6 +117,6 @@ pub enum Outcome {
     Moved,
     /// It never started: back to the head of the waiting list.
     Returned,
-    /// It started and met a rate limit: back to the head of the waiting list.
+    /// It started, and met a rate limit or had no more time: back to the head of the waiting list. The start counts, the try does not.
     RateLimited,
 }

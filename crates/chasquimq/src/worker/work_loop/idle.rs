@@ -117,7 +117,8 @@ impl Loop {
     async fn lend(&mut self) {
         // this loop takes it back in time
         let has_offers = self.offers.is_waiting();
-        if has_offers || !self.standing.has_room || self.mode.is_limited() || self.clock.is_foreign() {
+        let looks_itself = self.clock.is_foreign() || !self.questions.is_empty();
+        if has_offers || !self.standing.has_room || self.mode.is_limited() || looks_itself {
             return;
         }
         if self.standing.offset.is_doubtful(Instant::now()) {
@@ -252,7 +253,9 @@ impl Loop {
         self.look_again = self.mode.is_running() && self.clock.is_foreign();
         let request = StepRequest::again(behind, system_now_ms() as i64, room);
         let reply = self.send_step(&request, &PackedOutcomes::none(0)).await?;
-        self.absorb(reply, &request, PackedOutcomes::none(0)).await
+        self.absorb(reply, &request, PackedOutcomes::none(0)).await?;
+        self.look_for_questions();
+        Ok(())
     }
 
     /// Takes in the answer to a step that recorded ends by the short way; a lost one is asked for by sending the step again.
@@ -261,7 +264,9 @@ impl Loop {
             Some(reply) => reply,
             None => self.send_step(&request, &outcomes).await?,
         };
-        self.absorb(reply, &request, outcomes).await
+        self.absorb(reply, &request, outcomes).await?;
+        self.look_for_questions();
+        Ok(())
     }
 
     /// A wait without a step ended, by its marker or its time.

@@ -19,6 +19,7 @@ impl Loop {
     pub(super) fn stop_taking(&mut self) {
         self.mode = Mode::Paused;
         self.standing.has_room = false;
+        self.questions.clear();
     }
 
     /// A rate limit lets nothing start here until then. Whoever takes nothing hears of it by the next step that does.

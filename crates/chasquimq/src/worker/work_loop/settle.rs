@@ -75,7 +75,9 @@ impl Loop {
         let carried_out = self.standing.offset.carried_out(answer.server_us);
         let moment = Moment::from(carried_out);
         self.settle(answer, carried_out, moment..=moment, room, PackedOutcomes::none(0))
-            .await
+            .await?;
+        self.look_for_questions();
+        Ok(())
     }
 
     /// Does what an answer says. `moments`: when its step was carried out, at the earliest and at the latest, which is `carried_out`.

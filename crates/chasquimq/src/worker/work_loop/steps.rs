@@ -102,7 +102,8 @@ impl Loop {
                 Err(_) => self.send_step(&request, &outcomes).await?,
             };
         }
-        self.absorb(reply, &request, outcomes).await
+        self.absorb(reply, &request, outcomes).await?;
+        self.answer_questions(request.number).await
     }
 
     /// The jobs that an answer brings, if the next step may be sent before it is read: when there is something to record, and nothing else to do.
