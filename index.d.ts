@@ -228,6 +228,11 @@ export declare class NativeWorker {
   unreachable(patience: number): Promise<void>
   /** Tells another worker that a job may have come. */
   wakeAnother(): Promise<void>
+  /**
+   * Asks to be the one worker of the queue that holds jobs which are too few for its batch, for so many milliseconds; 0 = no more. Resolves with how many
+   * jobs may be active at once, 0 = any number; -1 where another worker does, -2 where the queue is paused.
+   */
+  gather(ms: number): Promise<number>
   /** Stops; with `force` at once. */
   close(force: boolean): Promise<void>
 }

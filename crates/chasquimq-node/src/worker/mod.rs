@@ -247,6 +247,15 @@ impl NativeWorker {
         self.call(env, async move |worker| worker.wake_another().await)
     }
 
+    /// Asks to be the one worker of the queue that holds jobs which are too few for its batch, for so many milliseconds; 0 = no more. Resolves with how many
+    /// jobs may be active at once, 0 = any number; -1 where another worker does, -2 where the queue is paused.
+    #[napi(ts_return_type = "Promise<number>")]
+    pub fn gather<'env>(&self, env: &'env Env, ms: f64) -> Result<Object<'env>> {
+        let (worker, time) = (self.worker.clone(), to_duration(ms));
+        let asked = async move { worker.gather(time).await };
+        self.runtime.get()?.promise(env, async move { Ok(asked.await? as f64) })
+    }
+
     /// Stops; with `force` at once.
     #[napi(ts_return_type = "Promise<void>")]
     pub fn close<'env>(&self, env: &'env Env, force: bool) -> Result<Object<'env>> {
