@@ -205,6 +205,11 @@ export declare class NativeWorker {
   words(): Int32Array
   /** Whether jobs may be drawn for the next millisecond. If not, the engine takes back what it has delivered. */
   mayStart(): boolean
+  /**
+   * Of jobs that were drawn and are held before they start: they may while this is the number that it was when they were drawn. `null` while the lease may
+   * be over.
+   */
+  leaseNumber(): number | null
   /** A batch was taken back: fetches again, if that was because nobody was heard. */
   heard(): void
   /** Takes back what was handed over and nobody has drawn: others may have it. */

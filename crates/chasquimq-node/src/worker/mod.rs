@@ -157,6 +157,13 @@ impl NativeWorker {
         self.worker.may_start()
     }
 
+    /// Of jobs that were drawn and are held before they start: they may while this is the number that it was when they were drawn. `null` while the lease may
+    /// be over.
+    #[napi]
+    pub fn lease_number(&self) -> Option<u32> {
+        self.worker.lease_number()
+    }
+
     /// A batch was taken back: fetches again, if that was because nobody was heard.
     #[napi]
     pub fn heard(&self) {

@@ -209,6 +209,12 @@ impl Worker {
         may_start
     }
 
+    /// Of jobs that were drawn and are held before they start: they may while this is what it was when they were drawn. Another lease has another number;
+    /// `None` while it may be over.
+    pub fn lease_number(&self) -> Option<u32> {
+        self.offers.lease_number()
+    }
+
     /// Takes back what was handed over and nobody has drawn: others may have it.
     pub fn take_back(&self) {
         self.command(Command::TakeBack);
