@@ -223,6 +223,11 @@ export declare class NativeWorker {
   words(): Int32Array
   /** Whether jobs may be drawn for the next millisecond. If not, the engine takes back what it has delivered. */
   mayStart(): boolean
+  /**
+   * Of jobs that were drawn and are held before they start: they may while this is the number that it was when they were drawn. `null` while the lease may
+   * be over.
+   */
+  leaseNumber(): number | null
   /** A batch was taken back: fetches again, if that was because nobody was heard. */
   heard(): void
   /** Takes back what was handed over and nobody has drawn: others may have it. */
@@ -248,6 +253,11 @@ export declare class NativeWorker {
   unreachable(patience: number): Promise<void>
   /** Tells another worker that a job may have come. */
   wakeAnother(): Promise<void>
+  /**
+   * Asks to be the one worker of the queue that holds jobs which are too few for its batch, for so many milliseconds; 0 = no more. Resolves with how many
+   * jobs may be active at once, 0 = any number; -1 where another worker does, -2 where the queue is paused.
+   */
+  gather(ms: number): Promise<number>
   /** Stops; with `force` at once. */
   close(force: boolean): Promise<void>
 }

@@ -231,12 +231,12 @@ describe('worker.batch', () => {
   describe.each([false, true])('a processor that is a file, in a thread: %s', (useWorkerThreads) => {
     const file = fileURLToPath(new URL('programs/batch.cjs', import.meta.url));
 
-    async function run(data: object[]): Promise<{ batch: Worker; log: EventLog; ids: string[] }> {
+    async function run(data: object[], least = {}): Promise<{ batch: Worker; log: EventLog; ids: string[] }> {
       const opts = { attempts: 3 };
       const jobs = await stage
         .queue()
         .addBulk(data.map((each, number) => ({ name: 'job', data: { number, ...each }, opts })));
-      const batch = worker(file as never, { batch: { size: 3 }, useWorkerThreads });
+      const batch = worker(file as never, { batch: { size: 3, ...least }, useWorkerThreads });
       return { batch, log: new EventLog(batch, ['completed', 'failed', 'progress']), ids: jobs.map(({ id }) => id!) };
     }
 
@@ -253,6 +253,19 @@ describe('worker.batch', () => {
       expect(log.all<[Job, number]>('progress').map(([{ id }, progress]) => [id, progress])).toEqual(
         ids.map((id, number) => [id, number]),
       );
+    });
+
+    it('gets no fewer than the least, unless their time is over', async () => {
+      const { log, ids } = await run([{}, {}, {}, {}], { minSize: 2, timeout: 50 });
+      await log.get('completed', 3);
+      expect((await stored(ids[0])).returnvalue).toBe('0 of 3, 3');
+      // alone, it waited for another one
+      const { returnvalue, processedOn, finishedOn } = await stored(ids[3]);
+      expect(returnvalue).toBe('3 of 1, 1');
+      expect(finishedOn! - processedOn!).toBeGreaterThanOrEqual(45);
+      await stage.queue().addBulk([4, 5].map((number) => ({ name: 'job', data: { number } })));
+      const [, result] = await log.get('completed', 5);
+      expect(result).toBe('5 of 2, 1');
     });
 
     it('hears of the job that is cancelled', async () => {
@@ -277,8 +290,14 @@ describe('worker.batch', () => {
     for (const batch of [null, 5, {}, { size: 0 }, { size: 1.5 }, { size: '2' }, { size: Infinity }]) {
       expect(() => make(batch)).toThrow('batch.size must be an integer of at least 1');
     }
-    for (const other of ['minSize', 'timeout', 'groupAffinity']) {
-      expect(() => make({ size: 2, [other]: 1 })).toThrow(`the worker option "batch.${other}" is not supported`);
+    for (const minSize of [null, 0, 3, 1.5, '2', NaN, Infinity]) {
+      expect(() => make({ size: 2, minSize })).toThrow('batch.minSize must be an integer from 1 to batch.size');
     }
+    for (const timeout of [null, -1, '2', NaN]) {
+      expect(() => make({ size: 2, timeout })).toThrow('batch.timeout must be a number of milliseconds of at least 0');
+    }
+    expect(() => make({ size: 2, groupAffinity: true })).toThrow(
+      'the worker option "batch.groupAffinity" is not supported',
+    );
   });
 });

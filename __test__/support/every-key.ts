@@ -82,6 +82,7 @@ export async function fillEveryKey(stage: Stage, redis: Redis, part: string): Pr
   const children = ['child-1', 'child-2'].map((name) => ({ name, queueName }));
   await stage.flowProducer().add({ name: 'parent', queueName, children });
   await redis.set(`{bull:${queueName}}:stash:nobody:1:1:1`, 'a frame', 'PX', HOUR_MS);
+  await redis.set(`{bull:${queueName}}:gatherer`, 'nobody', 'PX', HOUR_MS);
   return { queue, worker, unfinished: UNFINISHED, lastChild, completed, again, open: gate.open };
 }
 

@@ -6,6 +6,7 @@ export const proofs: Readonly<Record<string, readonly string[]>> = {
   'life/backpressure': ['QueueOptions.maxPendingAdds'],
   'life/worker.close.timeout': ['WorkerCloseOptions.force', 'WorkerCloseOptions.timeout'],
   'life/worker.batch': ['BatchOptions.size', 'WorkerOptions.batch'],
+  'life/worker.batch.least': ['BatchOptions.minSize', 'BatchOptions.timeout'],
   'life/failed-jobs': [
     'FailedJobsFilter.name',
     'FailedJobsFilter.error',

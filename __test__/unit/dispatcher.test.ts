@@ -581,13 +581,14 @@ describe('cancelling', () => {
 
 describe('jobs that run in batches', () => {
   const process = () => new Promise(() => {});
+  const full = { isFull: true, disband: () => {}, goesBack: () => false };
 
   it('go back at once where they find no room, which others wait for', () => {
-    for (const [isFull, left, givenBack] of [
+    for (const [batches, left, givenBack] of [
       [undefined, 1, 0],
-      [() => true, 0, 1],
+      [full, 0, 1],
     ] as const) {
-      const { dispatcher, log, engine } = stage({ isFull, concurrency: 3, process });
+      const { dispatcher, log, engine } = stage({ batches, concurrency: 3, process });
       dispatcher.deliver(batch(1, 2));
       expect(engine.givenBack).toBe(0);
       // the call has begun with these two
@@ -600,12 +601,37 @@ describe('jobs that run in batches', () => {
   it('go back where a call has begun while the next iteration was made', async () => {
     const iteration: NativeJobExtra = { id: 'repeat:s:5', repeatJobKey: 's' };
     const follow = () => Promise.resolve(new Map());
-    const { dispatcher, flushes } = stage({ isFull: () => true, follow, process: () => expect.unreachable() });
+    const { dispatcher, flushes } = stage({ batches: full, follow, process: () => expect.unreachable() });
     dispatcher.deliver(batch(1, 1, '{"repeat":{"every":5,"count":1}}', iteration));
     await tick();
     expect(flushes).toMatchObject([{ others: [{ handle: 10, kind: 'returned' }] }]);
     expect(dispatcher.running).toBe(0);
   });
+
+  it.each(['resolves', 'rejects'])(
+    'go back at a pause while they are held, though what wraps the run %s',
+    async (how) => {
+      const held: (() => void)[] = [];
+      const disband = () => held.splice(0).forEach((end) => end());
+      const batches = { isFull: false, disband, goesBack: (job: Job) => job.id === '1' };
+      const process = ({ id }: Job) =>
+        new Promise<void>((resolve, reject) => {
+          if (id === '1') held.push(how === 'resolves' ? resolve : () => reject(new Error('not begun')));
+          else resolve();
+        });
+      const { dispatcher, log, flushes } = stage({ batches, concurrency: 2, process });
+      dispatcher.deliver(batch(1, 2));
+      await tick();
+      dispatcher.pause();
+      await dispatcher.whenQuiet();
+      dispatcher.flush();
+      expect(log).toEqual(['active 1', 'active 2']);
+      expect(flushes.flatMap(({ handles, others }) => [...handles, ...others])).toEqual([
+        11,
+        { handle: 10, kind: 'returned' },
+      ]);
+    },
+  );
 });
 
 describe('iterations of schedulers', () => {

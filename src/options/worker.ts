@@ -44,6 +44,17 @@ export interface SandboxedOptions {
 export interface BatchOptions {
   /** Most jobs of a call: those that wait when it begins. */
   size: number;
+  /**
+   * Least jobs of a call, from 1 to `size`: the processor is not called before there are so many, or `timeout` is over. One worker of a queue at a time holds jobs that
+   * are too few; its `pause()` and `close()`, and a pause of the queue, give them back.
+   * @defaultValue 1
+   */
+  minSize?: number;
+  /**
+   * Milliseconds for which a call waits for `minSize` jobs, from its first job on: then it begins with those there are. It has no effect without `minSize`.
+   * @defaultValue no end
+   */
+  timeout?: number;
 }
 
 /** Options of `worker.close`. */
@@ -87,7 +98,7 @@ export interface WorkerOptions<ConnectionOptionsType = ConnectionOptions>
   /**
    * Calls the processor for several jobs at once: with the first of them, whose `getBatch()` gives all. `concurrency` counts calls then. Each job ends by itself; what
    * the processor returns is the result of each job, or, as an array of as many, of one job each; what it throws fails all. See `Job.setResult` and `Job.setAsFailed`.
-   * Not there yet: `minSize`, `timeout` and `groupAffinity`.
+   * Not there yet: `groupAffinity`.
    */
   batch?: BatchOptions;
   /** Limits of each group of jobs that nothing was set for: see `queue.setGroupConcurrency` and `queue.setGroupRateLimit`. */
@@ -230,11 +241,14 @@ export function metricsMinutesOf(metrics: MetricsOptions | undefined): number {
   return Math.min(Math.max(Math.floor(metrics?.maxDataPoints ?? 0), 0), 2 ** 31 - 1);
 }
 
-/** @throws Error unless `batch` says how many jobs; NotSupportedError for what of it is not there yet */
+/** @throws Error unless `batch` says how many jobs, and for how long they are waited for; NotSupportedError for what of it is not there yet */
 function checkBatch(batch: unknown): void {
   if (batch === undefined) return;
-  const { size, ...others } = Object(batch) as Partial<Record<string, unknown>>;
+  const { size, minSize = 1, timeout = 0, ...others } = Object(batch) as Partial<Record<string, unknown>>;
   if (!Number.isInteger(size) || !isAtLeast(size, 1)) throw new Error('batch.size must be an integer of at least 1');
+  if (!Number.isInteger(minSize) || !isAtLeast(minSize, 1) || !isAtLeast(size, minSize as number))
+    throw new Error('batch.minSize must be an integer from 1 to batch.size');
+  if (!isAtLeast(timeout, 0)) throw new Error('batch.timeout must be a number of milliseconds of at least 0');
   const other = Object.keys(others).find((name) => others[name] !== undefined);
   if (other !== undefined) throw new NotSupportedError(`the worker option "batch.${other}"`);
 }

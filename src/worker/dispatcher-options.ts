@@ -4,6 +4,7 @@ import type { JobQueue } from '../job/minimal-queue.js';
 import type { NativeWorker } from '../native/types.js';
 import type { TakenIteration } from '../scheduler/iterations.js';
 import type { TracedRuns } from '../telemetry/runs.js';
+import type { Batches } from './batches.js';
 
 /** The worker, as the dispatcher sees it. */
 export interface DispatcherOwner extends JobQueue {
@@ -26,8 +27,8 @@ export interface DispatcherOptions {
   /** Whether `process` takes a signal; without it none is made. */
   acceptsSignal: boolean;
   concurrency: number;
-  /** Where jobs are run in batches: whether what starts now would wait for a call to end. What finds no room goes back at once, as that changes from call to call. */
-  isFull?: (() => boolean) | undefined;
+  /** Where jobs are run in batches: what finds no room there goes back at once, as that changes from call to call. */
+  batches?: Pick<Batches, 'isFull' | 'disband' | 'goesBack'> | undefined;
   /** Tokens are `<tokenPrefix>:<claim>.<slot>`: a job that is taken again gets another one. */
   tokenPrefix: string;
   /** `processedBy` of the jobs. */

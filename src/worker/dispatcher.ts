@@ -103,7 +103,7 @@ export class Dispatcher {
 
   /** Gives back what has no room, where that is not to wait here. */
   private giveBack(): void {
-    if (!this.options.isFull || this.left === 0 || this.held > 0 || this.running < this.concurrency) return;
+    if (!this.options.batches || this.left === 0 || this.held > 0 || this.running < this.concurrency) return;
     this.dropFetched();
     this.options.native.takeBack();
   }
@@ -132,6 +132,7 @@ export class Dispatcher {
   pause(): void {
     this.accepting = false;
     this.dropFetched();
+    this.options.batches?.disband();
     for (const slot of this.unfollowed) {
       this.sender.gathering.add({ handle: slot.handle, kind: 'returned' });
       this.release(slot);
@@ -155,6 +156,7 @@ export class Dispatcher {
     this.accepting = false;
     this.batches.length = 0;
     this.left = 0;
+    this.options.batches?.disband();
     if (this.options.runs) for (const job of this.sender.unstored()) this.traceEnd(job);
     this.sender.stop();
     this.waiters.stop();
@@ -298,7 +300,7 @@ export class Dispatcher {
     if (slot.job !== job || !this.unfollowed.delete(slot)) return;
     const refusal = batch.refused?.get(job.id as string);
     if (!refusal && !this.stopped) {
-      if (!this.options.isFull?.()) return this.run(slot);
+      if (!this.options.batches?.isFull) return this.run(slot);
       this.sender.gathering.add({ handle: slot.handle, kind: 'returned' });
       return this.release(slot);
     }
@@ -340,6 +342,7 @@ export class Dispatcher {
 
   /** The job of a slot returned `value`. As {@link next}. */
   completed(slot: Slot, value: unknown): boolean {
+    if (this.options.batches?.goesBack(slot.job!)) return this.putBack(slot);
     let text: string | undefined;
     try {
       slot.job!.recordResult(value);
@@ -391,8 +394,16 @@ export class Dispatcher {
 
   /** The job of a slot threw. As {@link next}. */
   failed(slot: Slot, error: unknown): boolean {
+    if (this.options.batches?.goesBack(slot.job!)) return this.putBack(slot);
     const answers = answersBefore(this.options.owner, slot.job!);
     return answers ? this.failBehind(answers, slot, error) : this.fail(slot, error);
+  }
+
+  /** No call of the processor took the job. As {@link next}. */
+  private putBack(slot: Slot): boolean {
+    if (!this.stopped) this.sender.gathering.add({ handle: slot.handle, kind: 'returned' });
+    this.traceEnd(slot.job!);
+    return this.next(slot);
   }
 
   private fail(slot: Slot, error: unknown): boolean {

@@ -231,7 +231,7 @@ export class Worker<
       acceptsSignal: this[ACCEPTS_SIGNAL],
       follow: (taken) => this[FOLLOWER].follow(taken),
       concurrency: mostRunning(opts),
-      isFull: this[BATCHES] && (() => this[BATCHES]!.isFull),
+      batches: this[BATCHES],
       tokenPrefix: this.id,
       workerName: opts.name ?? undefined,
       policy: opts,
@@ -261,14 +261,27 @@ export class Worker<
   [GATHER]({ batch, concurrency }: ResolvedWorkerOptions<ConnectionOptionsType>): Batches | undefined {
     if (!batch || typeof this.processFn !== 'function') return undefined;
     const process = this.processFn;
-    const batches = new Batches(
-      (job, token, signal) =>
+    const owner = {
+      process: (job: Job, token: string, signal: AbortSignal) =>
         process.call(this, job as Job<DataType, ResultType, NameType, ProgressType>, token, signal),
-      batch.size,
-      slotsOf(concurrency),
-      (jobs) => this[SET_ROOM](jobs),
-    );
-    this.processFn = (job, token, signal) => batches.run(job as Job, token!, signal) as Promise<ResultType>;
+      setRoom: (jobs: number) => this[SET_ROOM](jobs),
+      gather: async (ms: number) => {
+        try {
+          return await this[ENGINE].gather(ms);
+        } catch (error) {
+          if (!this.closing) this.emit('error', error as Error);
+          return undefined;
+        }
+      },
+      leaseNumber: () => this[ENGINE].leaseNumber(),
+    };
+    const batches = new Batches(owner, batch, slotsOf(concurrency));
+    this.processFn = (job, token, signal) => {
+      // else a user has taken the job
+      const isOwn = token!.startsWith(`${this.id}:`);
+      const run = isOwn ? batches.run(job as Job, token!, signal) : batches.runAlone(job as Job, token!, signal);
+      return run as Promise<ResultType>;
+    };
     return batches;
   }
 
@@ -369,6 +382,8 @@ export class Worker<
   /** @internal */
   [REPORT_LOST_LOCKS](ids: string[]): void {
     if (ids.length === 0) return;
+    // another worker may have what is held for a batch
+    this[BATCHES]?.giveBack();
     this.emit('lockRenewalFailed', ids);
     for (const id of ids) this.emit('error', new Error(`could not renew lock for job ${id}`));
   }

@@ -157,6 +157,13 @@ impl NativeWorker {
         self.worker.may_start()
     }
 
+    /// Of jobs that were drawn and are held before they start: they may while this is the number that it was when they were drawn. `null` while the lease may
+    /// be over.
+    #[napi]
+    pub fn lease_number(&self) -> Option<u32> {
+        self.worker.lease_number()
+    }
+
     /// A batch was taken back: fetches again, if that was because nobody was heard.
     #[napi]
     pub fn heard(&self) {
@@ -253,6 +260,15 @@ impl NativeWorker {
     #[napi(ts_return_type = "Promise<void>")]
     pub fn wake_another<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
         self.call(env, async move |worker| worker.wake_another().await)
+    }
+
+    /// Asks to be the one worker of the queue that holds jobs which are too few for its batch, for so many milliseconds; 0 = no more. Resolves with how many
+    /// jobs may be active at once, 0 = any number; -1 where another worker does, -2 where the queue is paused.
+    #[napi(ts_return_type = "Promise<number>")]
+    pub fn gather<'env>(&self, env: &'env Env, ms: f64) -> Result<Object<'env>> {
+        let (worker, time) = (self.worker.clone(), to_duration(ms));
+        let asked = async move { worker.gather(time).await };
+        self.runtime.get()?.promise(env, async move { Ok(asked.await? as f64) })
     }
 
     /// Stops; with `force` at once.

@@ -54,6 +54,10 @@ use crate::{
     error::{Error, Result},
     keys::Keys,
     redis::{
+        call::{
+            library::{args, GATHER},
+            reply::int,
+        },
         connection::Connection,
         reach::options::ConnectOptions,
         session::ConnectionEvent,
@@ -69,9 +73,10 @@ const LOOK_AT_CLOSE: Duration = Duration::from_millis(100);
 /// A running worker. Its loop is a tokio task of the runtime it was made on.
 pub struct Worker {
     commands: mpsc::UnboundedSender<Command>,
+    id: String,
     connection: Connection,
-    // of the queue's state
-    key: String,
+    // what the queue's keys start with
+    base: String,
     refused: Arc<AtomicBool>,
     waiting: Connection,
     socket: Mutex<Option<IdleSocket>>,
@@ -120,7 +125,7 @@ impl Worker {
         let connection = Connection::shared(named, Use::Steps, listen);
         let waiting = Connection::new(others.clone(), listen_to_others.clone());
         let manual = manual::ManualWaiter::new(Connection::new(others, listen_to_others), connection.clone(), &keys);
-        let key = keys.key("state");
+        let (id, base) = (options.id.clone(), keys.base.clone());
         let (commands, received) = mpsc::unbounded_channel();
         let told = sink.clone();
         let offers = Arc::new(Offers::new(&options));
@@ -143,8 +148,9 @@ impl Worker {
         });
         Self {
             commands,
+            id,
             connection,
-            key,
+            base,
             refused,
             waiting,
             socket: Mutex::default(),
@@ -201,6 +207,12 @@ impl Worker {
             self.take_back();
         }
         may_start
+    }
+
+    /// Of jobs that were drawn and are held before they start: they may while this is what it was when they were drawn. Another lease has another number;
+    /// `None` while it may be over.
+    pub fn lease_number(&self) -> Option<u32> {
+        self.offers.lease_number()
     }
 
     /// Takes back what was handed over and nobody has drawn: others may have it.
@@ -310,6 +322,15 @@ impl Worker {
         self.manual.stop();
     }
 
+    /// Asks to be the one worker of the queue that holds jobs which are too few for its batch: for `time` from now on, zero = no more. Gives how many jobs
+    /// may be active at once, 0 = any number; -1 where another worker does, -2 where the queue is paused and nobody is to.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub async fn gather(&self, time: Duration) -> Result<i64> {
+        let args = args![self.id.as_str(), time.as_millis() as u64];
+        int(GATHER.name, &GATHER.run(&self.connection, &self.base, &args).await?)
+    }
+
     /// Stops. Gracefully: outcomes reported so far are recorded, the lease is given up. With `force`: at once; active jobs stay active
     /// until the lease runs out and another worker's scan brings them back.
     pub async fn close(&self, force: bool) {
@@ -336,7 +357,7 @@ impl Worker {
     pub async fn unreachable(&self, patience: Duration) {
         // what a user of the server may send in any case, behind what has no answer; a write: a replica answers nothing else
         let (mut question, mut since) = (redis::cmd("DEL"), Instant::now());
-        question.arg(format!("{}:none", self.key));
+        question.arg(format!("{}state:none", self.base));
         let mut asked = pin!(self.connection.send_write(&question));
         loop {
             let answer = tokio::time::timeout(LOOK_AT_CLOSE, &mut asked).await.ok();

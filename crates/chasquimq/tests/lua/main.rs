@@ -26,6 +26,7 @@ mod extend_locks;
 mod find_failed;
 mod find_lost;
 mod flows;
+mod gather;
 mod job_state;
 mod limit_left;
 mod list_active;

@@ -14,8 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+mod lease;
 mod words;
 
+use self::lease::Lease;
 pub use self::words::Words;
 use super::batch::Batch;
 use crate::{clock::Moment, worker::options::WorkerOptions};
@@ -34,8 +36,6 @@ const MOST_PATIENCE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(5);
 /// Surplus that is late by so much goes back whoever is idle.
 const LONGEST: Duration = Duration::from_millis(50);
-/// A lease may have been renewed a twentieth of its time before the step that is thought to have done so (`lua/states/lease.lua`).
-const SURE_OF_LEASE: f64 = 0.95;
 
 /// Shared by the worker's loop and whoever runs its jobs.
 #[derive(Debug)]
@@ -47,15 +47,13 @@ pub(crate) struct Offers {
 #[derive(Debug)]
 struct State {
     concurrency: u32,
-    lock_duration: Duration,
+    lease: Lease,
     // those of which not all was drawn when that was looked at last, oldest first
     offers: VecDeque<Offer>,
     // number of the next one
     next: u32,
     // handles that are to be returned: their offer's word was wanted for another
     evicted: Vec<u32>,
-    // when the lease was surely renewed last
-    renewed: Option<Moment>,
     // whoever runs jobs has reasons of its own to start none
     held: bool,
     // of jobs with a slot
@@ -111,11 +109,10 @@ impl Offers {
             words: Words::new(),
             state: Mutex::new(State {
                 concurrency: options.concurrency,
-                lock_duration: options.lock_duration.mul_f64(SURE_OF_LEASE),
+                lease: Lease::new(options.lock_duration),
                 offers: VecDeque::new(),
                 next: 0,
                 evicted: Vec::new(),
-                renewed: None,
                 held: false,
                 patience: PATIENCE,
                 first: None,
@@ -180,8 +177,7 @@ impl Offers {
     #[must_use]
     pub(crate) fn lease(&self, renewed: RangeInclusive<Moment>) -> Vec<u32> {
         let mut state = self.state();
-        let lasted = state.lasts(renewed.end());
-        state.renewed = Some(*renewed.start());
+        let lasted = state.lease.renew(*renewed.start(), renewed.end());
         if lasted {
             Vec::new()
         } else {
@@ -193,9 +189,14 @@ impl Offers {
     #[cfg(any(unix, test))]
     pub(crate) fn prolong(&self, renewed: Moment) {
         let mut state = self.state();
-        if state.lasts(&renewed) || !state.is_waiting(&self.words) {
-            state.renewed = Some(renewed);
+        if state.lease.lasts(&renewed) || !state.is_waiting(&self.words) {
+            state.lease.renew(renewed, &renewed);
         }
+    }
+
+    /// The lease is gone, whatever is thought of its time.
+    pub(crate) fn lapsed(&self) {
+        self.state().lease.lapse();
     }
 
     /// Whether anything is not drawn.
@@ -268,7 +269,12 @@ impl Offers {
 
     /// Whether jobs may start: the lease surely lasts. A process that has stood still finds out here, before it starts what others have run meanwhile.
     pub(crate) fn may_start(&self) -> bool {
-        self.state().lasts(&Moment::now())
+        self.state().lease.lasts(&Moment::now())
+    }
+
+    /// As [`Offers::may_start`], of jobs that were drawn a while ago: the same number as when they were, `None` while the lease may be over.
+    pub(crate) fn lease_number(&self) -> Option<u32> {
+        self.state().lease.number()
     }
 
     /// Nothing is late while whoever runs jobs has reasons of its own to start none.
@@ -312,12 +318,6 @@ impl Offer {
 }
 
 impl State {
-    /// Whether the lease lasts at this moment.
-    fn lasts(&self, moment: &Moment) -> bool {
-        self.renewed
-            .is_none_or(|renewed| moment.since(&renewed) < self.lock_duration)
-    }
-
     fn is_waiting(&self, words: &Words) -> bool {
         self.offers.iter().any(|offer| offer.is_waiting(words))
     }

@@ -33,6 +33,7 @@ impl Loop {
         {
             Ok(Value::Int(0)) => {
                 // others may have them
+                self.offers.lapsed();
                 self.take_back(true);
                 (self.sink)(Message {
                     lease_lost: true,

@@ -261,6 +261,31 @@ fn jobs_start_only_while_the_lease_lasts() {
 }
 
 #[test]
+fn jobs_that_are_held_know_their_lease_from_the_next_one() {
+    let offers = offers(1);
+    let now = Moment::now();
+    let _ = offers.lease(now..=now);
+    let first = offers.lease_number();
+    assert!(first.is_some());
+    assert!(offers.lease(now..=Moment::now()).is_empty());
+    assert_eq!(offers.lease_number(), first);
+    // this process has stood still, and the next step had a lease again
+    let _ = offers.lease(now + 2 * LOCK..=now + 2 * LOCK);
+    assert_ne!(offers.lease_number(), first);
+    let second = offers.lease_number();
+    offers.lapsed();
+    assert_ne!(offers.lease_number(), second);
+}
+
+#[test]
+fn jobs_that_are_held_do_not_start_while_the_lease_may_be_over() {
+    let offers = offers(1);
+    let now = Moment::now();
+    let _ = offers.lease(now - LOCK..=now);
+    assert_eq!(offers.lease_number(), None);
+}
+
+#[test]
 fn a_lease_may_be_renewed_a_little_before_it_is_told() {
     let offers = offers(1);
     let now = Moment::now();
