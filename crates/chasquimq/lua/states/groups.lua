@@ -9,6 +9,7 @@
 --   group-active    hash: group -> its active jobs. The entry of an active record names its group (states/holder)
 --   group-settings  hash: group -> what was set for it: w weight, c active jobs, m starts in d ms, p paused
 --   group-starts:<group>  starts in this window of the group's limit, more than any limit allows where it was limited by hand; it expires
+--   group-held      string: a group was limited by hand; it expires with the last of these limits
 --   turns           string of two doubles: the turn that was served last, and the last place in any group. It is there once a job has had a group
 -- A group with jobs is in one of these four sets, and one without in none. No group is looked for where queue.place is 0.
 local State = require('state')
@@ -20,6 +21,7 @@ local HAS_GROUP = 150 -- first byte of a body with six values
 -- More starts than any limit allows.
 local USED_UP = 9007199254740991
 local NONE = {}
+local MANY, NO_LIST = 32, '                                                                 '
 local STATUSES = { 'groups', 'groups-limited', 'groups-maxed', 'groups-paused' }
 
 -- Whether a job of this queue ever had a group.
@@ -230,7 +232,8 @@ local function leave_waiting(queue, id, body)
   return true
 end
 
--- Adds to, or takes from, the numbers of active jobs. by: {group, jobs, ...}.
+-- Adds to, or takes from, the numbers of active jobs. by: {group, jobs, ...}. Where there are many groups one number is followed by so many spaces that the
+-- server keeps them in no list, which it would walk for each of them (step/fetched).
 local function count_active(queue, by)
   local groups, set, gone = {}, {}, {}
   for i = 1, #by, 2 do groups[#groups + 1] = by[i] end
@@ -240,7 +243,7 @@ local function count_active(queue, by)
       local at = from + i - 1
       local jobs = (tonumber(active) or 0) + by[2 * at]
       if jobs > 0 then
-        set[#set + 1], set[#set + 2] = groups[at], State.whole(jobs)
+        set[#set + 1], set[#set + 2] = groups[at], State.whole(jobs) .. (at == MANY and NO_LIST or '')
       else
         gone[#gone + 1] = groups[at]
       end
@@ -293,6 +296,7 @@ local function open_due(queue, server_ms)
 end
 
 return {
+  TURN = TURN,
   USED_UP = USED_UP,
   are_used = are_used,
   expect = expect,

@@ -15,13 +15,12 @@ local NO_RULES, NO_SETTINGS = { 0, 0, 0 }, {}
 -- One of the groups: {name, turn, length (of a turn), room (jobs that may start), limit (starts a window, or nil), window_ms, status (what it is when there
 -- is no more room), count (jobs that start), ids (of them)}.
 
--- What is known of these groups: settings, active jobs and starts, in columns. Those that limit nothing are not read.
-local function read_columns(queue, names, rules)
-  local has_settings, keys = redis.call('EXISTS', queue.base .. 'group-settings') == 1, {}
-  local settings = has_settings and redis.call('HMGET', queue.base .. 'group-settings', unpack(names)) or {}
-  local active = (has_settings or rules[1] > 0) and redis.call('HMGET', queue.base .. 'group-active', unpack(names)) or {}
+-- What is known of these groups: settings, active jobs and starts, in columns.
+local function read_columns(queue, names)
+  local keys = {}
   for i, name in ipairs(names) do keys[i] = Groups.starts_key(queue, name) end
-  return settings, active, redis.call('MGET', unpack(keys))
+  return redis.call('HMGET', queue.base .. 'group-settings', unpack(names)), redis.call('HMGET', queue.base .. 'group-active', unpack(names)),
+    redis.call('MGET', unpack(keys))
 end
 
 -- Notes that no more than `room` jobs may start.
@@ -29,19 +28,29 @@ local function bound(group, room, status)
   if room < group.room then group.room, group.status = room, status end
 end
 
-local function look_at(queue, ring, rules)
-  local names, groups = {}, {}
-  for i = 1, #ring, 2 do names[#names + 1] = ring[i] end
-  local settings, active, starts = read_columns(queue, names, rules)
-  for i, name in ipairs(names) do
+-- What limits each of these groups, and how long its turns are.
+local function bound_all(queue, groups, names, rules)
+  local settings, active, starts = read_columns(queue, names)
+  for i, group in ipairs(groups) do
     local own = settings[i] and Groups.read_settings(settings[i]) or NO_SETTINGS
-    local group = { name = name, turn = tonumber(ring[2 * i]), length = Groups.turn_length(own), room = math.huge, count = 0 }
     local concurrency, started = own.c or (rules[1] > 0 and rules[1]), tonumber(starts[i]) or 0
+    group.length = Groups.turn_length(own)
     group.limit, group.window_ms = own.m or (rules[2] > 0 and rules[2]), own.m and own.d or rules[3]
     if concurrency then bound(group, concurrency - (tonumber(active[i]) or 0), 'maxed') end
     if group.limit or started >= Groups.USED_UP then bound(group, (group.limit or 0) - started, 'limited') end
-    groups[i] = group
   end
+end
+
+-- may_limit: something may limit one of them.
+local function look_at(queue, ring, rules, may_limit)
+  local names, groups = {}, {}
+  for i = 1, #ring, 2 do
+    local at, name = (i + 1) / 2, ring[i]
+    names[at] = name
+    groups[at] = { name = name, turn = tonumber(ring[i + 1]), length = Groups.TURN, room = math.huge, count = 0, ids = false, at = 0, limit = false,
+      window_ms = false, status = false }
+  end
+  if may_limit then bound_all(queue, groups, names, rules) end
   return groups
 end
 
@@ -140,7 +149,7 @@ local function take_out(queue, drawn, groups, step)
   local looked, active, ids, group_of = {}, {}, {}, {}
   for _, group in ipairs(groups) do
     if group.count > 0 or group.room <= 0 then
-      group.ids, group.at = {}, 0
+      group.ids = {}
       if group.count > 0 then pop(queue, group) end
       looked[#looked + 1] = group
       if #group.ids > 0 then active[#active + 1], active[#active + 2] = group.name, #group.ids end
@@ -182,11 +191,11 @@ local function without_stalled(queue, ids, group_of)
 end
 
 -- Takes up to `room` jobs. Gives whether others may be left.
-local function take_some(queue, room, rules, step, in_advance)
+local function take_some(queue, room, limits, step, in_advance)
   local count, fetched = math.min(room, PAGE), queue.fetched
   local ring = redis.call('ZRANGE', queue.base .. 'groups', 0, count - 1, 'WITHSCORES')
   if #ring == 0 then return false end
-  local groups, last = look_at(queue, ring, rules), #ring == 2 * count and tonumber(ring[#ring]) or math.huge
+  local groups, last = look_at(queue, ring, limits.rules, limits.may_limit), #ring == 2 * count and tonumber(ring[#ring]) or math.huge
   local ids, group_of = take_out(queue, draw(queue, groups, room, last), groups, step)
   local fit = in_advance and #ids > 0 and without_stalled(queue, ids, group_of) or ids
   if #fit > 0 then
@@ -202,8 +211,10 @@ end
 -- Takes up to `want` jobs, and in advance up to `most`, together with those that were taken before. None is taken in advance where something may limit a
 -- group. step.group_rules: rules.
 local function take(queue, want, most, step)
-  local fetched, before, rules = queue.fetched, queue.fetched.taken, type(step.group_rules) == 'table' and step.group_rules or NO_RULES
-  if rules ~= NO_RULES or redis.call('EXISTS', queue.base .. 'group-settings') == 1 then most = want end
+  local fetched, before, rules = queue.fetched, queue.fetched.taken, type(step.group_rules) == 'table' and step.group_rules
+  local may_limit = rules or redis.call('EXISTS', queue.base .. 'group-settings', queue.base .. 'group-held') > 0
+  local limits = { rules = rules or NO_RULES, may_limit = may_limit }
+  if may_limit then most = want end
   while fetched.taken < most do
     local in_advance, room = fetched.taken >= want, 0
     if in_advance then
@@ -213,7 +224,7 @@ local function take(queue, want, most, step)
       local id = first and redis.call('ZRANGE', Groups.key_of(queue, first), 0, 0)[1] or ''
       room = math.min(want - fetched.taken, Fetched.records_chunk(queue, id, want - fetched.taken))
     end
-    if room == 0 or not take_some(queue, room, rules, step, in_advance) then break end
+    if room == 0 or not take_some(queue, room, limits, step, in_advance) then break end
   end
   if fetched.taken > before then Groups.save_clock(queue) end
 end

@@ -1,5 +1,5 @@
 -- set_group: what is set for one group (states/groups), by hand. No job moves.
--- KEYS    base (also: state turns groups groups-limited groups-maxed groups-paused grouped group:<group> group-settings group-starts:<group> events trims wake
+-- KEYS    base (also: state turns groups groups-limited groups-maxed groups-paused grouped group:<group> group-settings group-starts:<group> group-held events trims wake
 --         memo:<client>:<slot>)
 -- ARGV    now_ms (epoch ms), client, slot, number, group, what (pause | resume | concurrency | limit | weight | window | forget), value (active jobs |
 --         starts a window | weight | ms without a start; '' = lift), duration_ms (of a limit)
@@ -46,6 +46,8 @@ end
 function SETTERS.window(queue, group, settings, value)
   if tonumber(value) > 0 then
     redis.call('SET', Groups.starts_key(queue, group), State.whole(Groups.USED_UP), 'PX', value)
+    local held = queue.base .. 'group-held'
+    if redis.call('PTTL', held) < tonumber(value) then redis.call('SET', held, 1, 'PX', value) end
   else
     redis.call('DEL', Groups.starts_key(queue, group))
   end

@@ -307,7 +307,7 @@ impl Snapshot {
 
     /// Numbers in a hash of counts.
     pub fn counts(&self, hash: &str) -> BTreeMap<String, u64> {
-        let parse = |raw: &Vec<u8>| text(raw).parse().expect("count");
+        let parse = |raw: &Vec<u8>| text(raw).trim_end().parse().expect("count");
         self.hash(hash)
             .iter()
             .map(|(field, raw)| (field.clone(), parse(raw)))
