@@ -721,6 +721,8 @@ export interface NativeManualStep {
   groupConcurrency?: number
   /** Rate limit of each group. */
   groupLimit?: NativeRateLimit
+  /** Jobs without a group have turns, too. */
+  groupsFair?: boolean
   /** The job that ends. */
   ended?: NativeManualEnd
 }
@@ -1024,6 +1026,8 @@ export interface NativeWorkerOptions {
   groupConcurrency?: number
   /** Rate limit of each group. */
   groupLimit?: NativeRateLimit
+  /** Jobs without a group have turns, too. */
+  groupsFair?: boolean
   /** Longest sleep while limited, ms. */
   maximumRateLimitDelay: number
   /** Minutes for which finished jobs are counted. */

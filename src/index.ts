@@ -41,7 +41,7 @@ export { Worker } from './worker/worker.js';
 
 export type * from './options/connection.js';
 export type * from './options/flow.js';
-export type { GroupLimit, GroupStatus, JobGroupOptions, WorkerGroupOptions } from './options/group.js';
+export type { GroupLimit, JobGroupOptions, WorkerGroupOptions } from './options/group.js';
 export type * from './options/job.js';
 export type * from './options/queue.js';
 export type * from './options/queue-events.js';
@@ -57,6 +57,7 @@ export type {
   WorkerOptions,
 } from './options/worker.js';
 
+export type { GroupStatus, GroupWithCount, GroupWithStatus } from './types/group.js';
 export type { DatabaseType } from './types/database-type.js';
 export type { BackoffStrategy } from './types/backoff-strategy.js';
 export { ErrorCode } from './errors/error-code.js';

@@ -82,6 +82,32 @@ describe('groups', () => {
       expect(await drained()).toEqual(['a1', 'b1', 'late', 'b2']);
     });
 
+    it('gives the jobs without a group turns of their own, where the worker says so', async () => {
+      await addAll(['-1', '-2', '-3', 'a1', 'a2', 'a3', 'b1']);
+      const names = await drained({ group: { ungrouped: 'fair' } });
+      expect(names.slice(0, 5).filter((name) => name.startsWith('-'))).toHaveLength(2);
+      expect(names.filter((name) => name.startsWith('-'))).toEqual(['-1', '-2', '-3']);
+    });
+
+    it('holds a group of strict order back while one of its jobs waits for its next try', async () => {
+      const strict = grouped('a', { order: 'strict' });
+      await queue().add('a1', 0, { ...strict, attempts: 3, backoff: 150 });
+      await addAll(['a2', 'a3', 'b1', 'b2']);
+      const names: string[] = [];
+      const log = new EventLog(
+        worker(async (job) => {
+          names.push(job.name);
+          if (job.name === 'a1' && job.attemptsMade < 2) throw new Error('again');
+        }),
+        ['completed'],
+      );
+      await log.get('completed', 5);
+      expect(names).toEqual(['a1', 'b1', 'b2', 'a1', 'a1', 'a2', 'a3']);
+      // no longer
+      await queue().add('a4', 0, { ...grouped('a', { order: 'fifo' }), attempts: 2, backoff: 60_000 });
+      await log.get('completed', 6);
+    });
+
     it('puts what is tried again behind the others of its group', async () => {
       await addAll(['a1', 'a2', 'b1', 'b2'], { attempts: 2 });
       const names: string[] = [];
@@ -396,7 +422,8 @@ describe('groups', () => {
       [grouped('a', { priority: 1.5 }), 'group.priority'],
       [grouped('a', { maxSize: 0 }), 'group.maxSize must be a whole number of at least 1'],
       [grouped('a', { weight: 0 }), 'group.weight must be a finite number above 0'],
-      [grouped('a', { order: 'strict' }), 'has no field order'],
+      [grouped('a', { order: 'lifo' }), 'group.order must be strict or fifo, not lifo'],
+      [grouped('a', { weigth: 3 }), 'has no field weigth'],
       [{ ...grouped('a'), priority: 3 }, 'group and priority cannot be used together'],
       [{ ...grouped('a'), lifo: true }, 'group and lifo cannot be used together'],
     ];
@@ -406,6 +433,7 @@ describe('groups', () => {
       [{ limit: { max: 1 } }, 'group.limit.duration must be a whole number'],
       [{ limit: 3 }, 'group.limit must be an object'],
       [{ size: 3 }, 'has no field size'],
+      [{ ungrouped: 'last' }, 'group.ungrouped must be first or fair, not last'],
     ];
     for (const [group, message] of workers) {
       expect(() => new Worker(stage.queueName, async () => {}, { connection: {}, group })).toThrow(message);

@@ -3,6 +3,7 @@
 import type { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import type { Queue } from 'bullmq';
+import type { Queue as OurQueue } from '../../src/index.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { fillEveryKey, keyNames, keysOf } from '../support/every-key.js';
 import type { EveryKey } from '../support/every-key.js';
@@ -16,20 +17,21 @@ const WAIT_MS = 60_000;
 const AT_ONCE = 6;
 
 const FAMILY = ['parent', 'ended-parent'];
-const RECORDS = ['named', 'front', 'ranked', 'later', 'large', 'single', 'last-child', ...FAMILY];
+const GROUPED = ['maxed', 'limited', 'paused', 'strict-flaky', 'strict', 'grouped', 'grouped-later'];
+const RECORDS = ['named', 'front', 'ranked', 'later', 'large', 'single', 'last-child', ...FAMILY, ...GROUPED];
 
 /** By key: names of the jobs that may not run any more, as its row in docs/keys.md says. Of a key that has no line here all run. */
 const GONE: Record<string, readonly string[]> = {
   log: ['in-frame', 'apart', 'named', 'large', 'single', 'child-1', 'child-2', 'parent', 'ended-parent', 'last-child'],
   front: ['front', ...FAMILY],
-  jobs: ['held-named', ...RECORDS],
+  jobs: ['held-named', 'held-grouped', ...RECORDS],
   vitals: ['large', ...FAMILY],
   large: ['large'],
   'apart:<first>': ['apart'],
   takes: ['held-plain'],
-  active: ['held-named'],
+  active: ['held-named', 'held-grouped'],
   prioritized: ['ranked'],
-  delayed: ['later', 'last-child', 'ended-parent'],
+  delayed: ['later', 'last-child', 'ended-parent', 'strict-flaky', 'grouped-later'],
   'waiting-children': FAMILY,
   'children:<id>': [],
 };
@@ -83,6 +85,7 @@ describe('keys.lost', () => {
   async function goOn(lost: string, { queue, worker, ...every }: EveryKey): Promise<void> {
     await expectSane(queue);
     await addLater(queue);
+    await (queue as unknown as OurQueue).resumeGroup('paused');
     every.open();
     await every.lastChild
       .promote()

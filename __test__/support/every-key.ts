@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import type { Job, Queue, Worker } from 'bullmq';
+import type { Queue as OurQueue } from '../../src/index.js';
 import { keysContaining } from './redis.js';
 import type { Stage } from './stage.js';
 import { until } from './waiting.js';
@@ -73,10 +74,11 @@ export async function fillEveryKey(stage: Stage, redis: Redis, part: string): Pr
   await countMinutes(redis, queue);
   await queue.removeGlobalRateLimit();
 
-  worker.concurrency = 2;
+  await addGrouped(queue, redis);
+  worker.concurrency = 3;
   await queue.add('held-plain', 1);
   await queue.add('held-named', 1, { jobId: 'held' });
-  await until('held jobs', async () => (await queue.getActiveCount()) === 2);
+  await until('held jobs', async () => (await queue.getActiveCount()) === 3);
   await addWaiting(queue);
   const queueName = queue.name;
   const children = ['child-1', 'child-2'].map((name) => ({ name, queueName }));
@@ -126,6 +128,7 @@ const UNFINISHED = [
     'large',
   ],
   ...['child-1', 'child-2', 'parent', 'ended-parent', 'last-child', 'single'],
+  ...['held-grouped', 'maxed', 'limited', 'paused', 'strict-flaky', 'strict', 'grouped', 'grouped-later'],
 ];
 
 /** Jobs that end in every way, and parents in all that they know of their children. Gives a child that does not end. */
@@ -166,6 +169,26 @@ async function countMinutes(redis: Redis, queue: Queue): Promise<void> {
   await until('minutes', async () => (await keysOf(redis, queue, 'metrics:failed:data')).length === 1);
 }
 
+/** Groups of every status, and one of which a job waits for its next try. */
+async function addGrouped(queue: Queue, redis: Redis): Promise<void> {
+  const groups = queue as unknown as OurQueue;
+  await groups.setGroupConcurrency('maxed', 1);
+  await groups.rateLimitGroup('limited', 3_000);
+  await groups.pauseGroup('paused');
+  await groups.addBulk([
+    { name: 'held-grouped', data: 1, opts: { group: { id: 'maxed' } } },
+    { name: 'maxed', data: 1, opts: { group: { id: 'maxed' } } },
+    { name: 'limited', data: 1, opts: { group: { id: 'limited' } } },
+    { name: 'paused', data: 1, opts: { group: { id: 'paused' } } },
+    { name: 'strict-flaky', data: 1, opts: { group: { id: 'strict', order: 'strict' }, attempts: 2, backoff: 3_000 } },
+    { name: 'strict', data: 1, opts: { group: { id: 'strict' } } },
+  ]);
+  await until(
+    'a job that waits for its next try',
+    async () => (await keysOf(redis, queue, 'group-holds:<group>')).length === 1,
+  );
+}
+
 /** Jobs that wait in every way. */
 async function addWaiting(queue: Queue): Promise<void> {
   const bulk = await queue.addBulk(Array.from({ length: 4 }, () => ({ name: 'in-frame', data: 1 })));
@@ -179,5 +202,8 @@ async function addWaiting(queue: Queue): Promise<void> {
   await queue.add('later', 1, { delay: 10 });
   await queue.add('large', 'x'.repeat(LARGE), { jobId: 'large' });
   await queue.add('single', 1, { deduplication: { id: 'single' } });
+  const groups = queue as unknown as OurQueue;
+  await groups.add('grouped', 1, { group: { id: 'waiting' } });
+  await groups.add('grouped-later', 1, { delay: 10, group: { id: 'waiting', maxSize: 100 } });
   await queue.upsertJobScheduler('often', { every: 1_000 }, { name: 'iteration', data: 1 });
 }

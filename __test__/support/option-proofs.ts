@@ -5,6 +5,20 @@
 export const proofs: Readonly<Record<string, readonly string[]>> = {
   'life/backpressure': ['QueueOptions.maxPendingAdds'],
   'life/worker.close.timeout': ['WorkerCloseOptions.force', 'WorkerCloseOptions.timeout'],
+  'life/groups': [
+    'DefaultJobOptions.group',
+    'JobGroupOptions.id',
+    'JobGroupOptions.priority',
+    'JobGroupOptions.maxSize',
+    'JobGroupOptions.weight',
+    'JobGroupOptions.order',
+    'WorkerOptions.group',
+    'WorkerGroupOptions.concurrency',
+    'WorkerGroupOptions.limit',
+    'WorkerGroupOptions.ungrouped',
+    'GroupLimit.max',
+    'GroupLimit.duration',
+  ],
   'life/worker.batch': ['BatchOptions.size', 'WorkerOptions.batch'],
   'life/worker.batch.least': ['BatchOptions.minSize', 'BatchOptions.timeout'],
   'life/failed-jobs': [

@@ -6,7 +6,13 @@ import { pages, textOf } from '../support/doc-blocks.js';
 const QUEUE_BASE = 'src/queue/queue-base.ts';
 /** What pages call an object, and the files with its members, own and inherited. */
 const OBJECTS: Readonly<Record<string, readonly string[]>> = {
-  queue: ['src/queue/queue.ts', 'src/queue/queue-administration.ts', 'src/queue/queue-getters.ts', QUEUE_BASE],
+  queue: [
+    'src/queue/queue.ts',
+    'src/queue/queue-administration.ts',
+    'src/queue/queue-groups.ts',
+    'src/queue/queue-getters.ts',
+    QUEUE_BASE,
+  ],
   worker: ['src/worker/worker.ts', QUEUE_BASE],
   job: ['src/job/job.ts'],
   flows: ['src/flow/flow-producer.ts'],

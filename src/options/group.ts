@@ -23,6 +23,11 @@ export interface JobGroupOptions {
    * @defaultValue 1
    */
   weight?: number;
+  /**
+   * `strict`: a job of the group that waits for its next try holds the others back, and comes first when it is tried again. Holds for the group from now on.
+   * @defaultValue 'fifo': it goes behind the others
+   */
+  order?: 'strict' | 'fifo';
 }
 
 /** What a worker heeds of each group that nothing was set for. */
@@ -31,6 +36,11 @@ export interface WorkerGroupOptions {
   concurrency?: number;
   /** Jobs of a group that may start in a window of time, over all workers; it begins with the first of them. */
   limit?: GroupLimit;
+  /**
+   * `fair`: the jobs without a group have turns as a group has.
+   * @defaultValue 'first': they start before all others
+   */
+  ungrouped?: 'first' | 'fair';
 }
 
 /** At most `max` starts in a window of time. */
@@ -41,11 +51,8 @@ export interface GroupLimit {
   duration: number;
 }
 
-/** How a group with jobs stands. */
-export type GroupStatus = 'waiting' | 'limited' | 'maxed' | 'paused';
-
-const JOB_FIELDS = ['id', 'priority', 'maxSize', 'weight'];
-const WORKER_FIELDS = ['concurrency', 'limit'];
+const JOB_FIELDS = ['id', 'priority', 'maxSize', 'weight', 'order'];
+const WORKER_FIELDS = ['concurrency', 'limit', 'ungrouped'];
 
 /** @throws TypeError unless it is the id of a group */
 export function checkGroupId(id: unknown, name = 'The group id'): asserts id is string {
@@ -89,8 +96,14 @@ export function checkJobGroup(opts: { group?: JobGroupOptions | null; lifo?: boo
   }
   if (group.maxSize !== undefined) checkCount(group.maxSize, 'The job option group.maxSize');
   if (group.weight !== undefined) checkWeight(group.weight, 'The job option group.weight');
+  checkWord(group.order, ['strict', 'fifo'], 'The job option group.order');
   if (priority) throw new Error('The job options group and priority cannot be used together: give group.priority');
   if (lifo) throw new Error('The job options group and lifo cannot be used together');
+}
+
+function checkWord(value: string | undefined, words: string[], name: string): void {
+  if (value === undefined || words.includes(value)) return;
+  throw new TypeError(`${name} must be ${words.join(' or ')}, not ${String(value)}`);
 }
 
 function isPriority(value: unknown): boolean {
@@ -102,7 +115,8 @@ export function checkWorkerGroup(group: unknown): void {
   if (group === undefined || group === null) return;
   if (typeof group !== 'object') throw new TypeError('The worker option group must be an object');
   checkFields(group, WORKER_FIELDS, 'The worker option group');
-  const { concurrency, limit } = group as WorkerGroupOptions;
+  const { concurrency, limit, ungrouped } = group as WorkerGroupOptions;
+  checkWord(ungrouped, ['first', 'fair'], 'The worker option group.ungrouped');
   if (concurrency !== undefined) checkCount(concurrency, 'The worker option group.concurrency');
   if (limit === undefined) return;
   if (typeof limit !== 'object' || limit === null)
@@ -115,9 +129,11 @@ export function checkWorkerGroup(group: unknown): void {
 export function engineGroupRules(group: WorkerGroupOptions | undefined): {
   groupConcurrency?: number;
   groupLimit?: GroupLimit;
+  groupsFair?: boolean;
 } {
   return {
     ...(group?.concurrency !== undefined && { groupConcurrency: group.concurrency }),
     ...(group?.limit && { groupLimit: { max: group.limit.max, duration: group.limit.duration } }),
+    ...(group?.ungrouped === 'fair' && { groupsFair: true }),
   };
 }

@@ -3,8 +3,10 @@ import type { Backend } from '../connection/backend.js';
 import type { Job } from '../job/job.js';
 import { rank } from '../native/rank.js';
 import type { ConnectionOptions } from '../options/connection.js';
-import { checkCount, checkGroupId, checkWeight, type GroupStatus } from '../options/group.js';
+import { checkCount, checkGroupId, checkWeight } from '../options/group.js';
+import type { GroupLimit } from '../options/group.js';
 import { checkExpireTime } from '../options/rate-limiter.js';
+import type { GroupStatus, GroupWithCount, GroupWithStatus } from '../types/group.js';
 import { QueueGetters } from './queue-getters.js';
 
 /** The statuses of groups, in the order in which they are listed. */
@@ -79,7 +81,7 @@ export class QueueGroups<
   }
 
   /** What `setGroupRateLimit` has set; undefined: nothing. */
-  async getGroupRateLimit(groupId: string): Promise<{ max: number; duration: number } | undefined> {
+  async getGroupRateLimit(groupId: string): Promise<GroupLimit | undefined> {
     checkGroupId(groupId);
     const { max, duration } = await this[COMMANDS].native.getGroup(groupId);
     return max !== undefined && duration !== undefined ? { max, duration } : undefined;
@@ -159,13 +161,13 @@ export class QueueGroups<
    * The groups that have jobs, those whose turn comes next first, then the limited, the maxed and the paused ones.
    * @param end inclusive; negative counts from the last one
    */
-  async getGroups(start = 0, end = -1): Promise<{ id: string; status: GroupStatus }[]> {
+  async getGroups(start = 0, end = -1): Promise<GroupWithStatus[]> {
     const { groups } = await this[COMMANDS].native.listGroups(STATUSES, rank(start), rank(end));
     return groups.map(({ id, status }) => ({ id, status: status as GroupStatus }));
   }
 
   /** The groups of one status, each with the number of jobs that wait in it; see {@link getGroups}. */
-  async getGroupsByStatus(status: GroupStatus, start = 0, end = -1): Promise<{ id: string; count: number }[]> {
+  async getGroupsByStatus(status: GroupStatus, start = 0, end = -1): Promise<GroupWithCount[]> {
     if (!STATUSES.includes(status)) throw new TypeError(`There is no group status ${String(status)}`);
     const { groups } = await this[COMMANDS].native.listGroups([status], rank(start), rank(end));
     return groups.map(({ id, jobs }) => ({ id, count: jobs }));

@@ -30,6 +30,8 @@ pub struct NativeManualStep {
     pub group_concurrency: Option<f64>,
     /// Rate limit of each group.
     pub group_limit: Option<NativeRateLimit>,
+    /// Jobs without a group have turns, too.
+    pub groups_fair: Option<bool>,
     /// The job that ends.
     pub ended: Option<NativeManualEnd>,
 }
@@ -144,7 +146,7 @@ fn to_step(step: NativeManualStep) -> std::result::Result<ManualStep, Error> {
         worker_name: step.worker_name.unwrap_or_default(),
         lock_duration: to_duration(step.lock_duration),
         limiter: step.limiter.map(RateLimit::from),
-        group_rules: group_rules(step.group_concurrency, step.group_limit),
+        group_rules: group_rules(step.group_concurrency, step.group_limit, step.groups_fair),
         ended: step.ended.map(to_end).transpose()?,
     })
 }

@@ -52,6 +52,8 @@ pub struct NativeWorkerOptions {
     pub group_concurrency: Option<f64>,
     /// Rate limit of each group.
     pub group_limit: Option<NativeRateLimit>,
+    /// Jobs without a group have turns, too.
+    pub groups_fair: Option<bool>,
     /// Longest sleep while limited, ms.
     pub maximum_rate_limit_delay: f64,
     /// Minutes for which finished jobs are counted.
@@ -78,10 +80,11 @@ impl From<NativeRateLimit> for RateLimit {
 }
 
 /// What a worker heeds of groups.
-pub fn group_rules(concurrency: Option<f64>, limit: Option<NativeRateLimit>) -> GroupRules {
+pub fn group_rules(concurrency: Option<f64>, limit: Option<NativeRateLimit>, fair: Option<bool>) -> GroupRules {
     GroupRules {
         concurrency: concurrency.map(|jobs| jobs as u64),
         limit: limit.map(RateLimit::from),
+        fair: fair == Some(true),
     }
 }
 
@@ -115,7 +118,7 @@ impl NativeWorkerOptions {
             runner: RUNNER.with(Runner::clone),
             watches_sockets,
             limiter: self.limiter.map(RateLimit::from),
-            group_rules: group_rules(self.group_concurrency, self.group_limit),
+            group_rules: group_rules(self.group_concurrency, self.group_limit, self.groups_fair),
             maximum_rate_limit_delay: to_duration(self.maximum_rate_limit_delay),
             metrics_minutes: self.metrics_minutes.unwrap_or(0),
         }

@@ -3,6 +3,7 @@
 local Events = require('events')
 local Find = require('find')
 local Frame = require('frame')
+local GroupOrder = require('group_order')
 local Groups = require('groups')
 local Locate = require('locate')
 local Lock = require('lock')
@@ -150,6 +151,7 @@ local function take_away(queue, id, known)
     Locate.leave_waiting(queue, job)
   elseif job.record then
     redis.call('ZREM', queue.base .. job.state, id)
+    if job.state == 'delayed' then GroupOrder.let_go(queue, job.body) end
     if job.state == 'completed' then queue.completed = queue.completed - 1 end
   else
     Locate.leave_run(queue, job)

@@ -1,5 +1,5 @@
 -- group_size: how many jobs wait in a group, and how heavy the group is, as far as adds say so. An add names a group as a text, or as {group, most jobs,
--- weight}, of which 0 says nothing. Jobs count that wait in the group, and delayed ones that were added with a maximum.
+-- weight, order (1 strict, 2 not)}, of which 0 says nothing. Jobs count that wait in the group, and delayed ones that were added with a maximum.
 --   group-later:<group>  set: delayed jobs that were added with a maximum; some of them have left since. It expires when all are due
 -- Why a set that is not kept up to date: whatever takes a delayed job away need not know its group. It is looked through only when a group seems to be full.
 local Groups = require('groups')
@@ -54,11 +54,13 @@ end
 local function note(queue, ids, groups, dues)
   for i, group in ipairs(groups) do
     if type(group) == 'table' then
-      local name, most, weight = group[1], group[2], group[3]
-      if weight > 0 then
+      local name, most, weight, order = unpack(group)
+      if weight > 0 or order > 0 then
         local settings = Groups.settings_of(queue, name)
-        if settings.w ~= weight then
-          settings.w = weight
+        local w, o = weight > 0 and weight or settings.w, settings.o
+        if order > 0 then o = order == 1 and 1 or nil end
+        if settings.w ~= w or settings.o ~= o then
+          settings.w, settings.o = w, o
           Groups.store_settings(queue, name, settings)
         end
       end

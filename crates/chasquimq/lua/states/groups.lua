@@ -7,10 +7,11 @@
 --   groups-maxed    sorted set: groups that have as many active jobs as they may, and others, by when that began
 --   groups-paused   sorted set: paused groups that have jobs, by when they came to be here
 --   group-active    hash: group -> its active jobs. The entry of an active record names its group (states/holder)
---   group-settings  hash: group -> what was set for it: w weight, c active jobs, m starts in d ms, p paused
+--   group-settings  hash: group -> what was set for it: w weight, c active jobs, m starts in d ms, p paused, o strict order
 --   group-starts:<group>  starts in this window of the group's limit, more than any limit allows where it was limited by hand; it expires
 --   group-held      string: a group was limited by hand; it expires with the last of these limits
---   turns           string of two doubles: the turn that was served last, and the last place in any group. It is there once a job has had a group
+--   turns           string of three doubles: the turn that was served last, the last place in any group, and the next turn of the jobs without a group where
+--                   they have turns. It is there once a job has had a group
 -- A group with jobs is in one of these four sets, and one without in none. No group is looked for where queue.place is 0.
 local State = require('state')
 local WaitingList = require('waiting_list')
@@ -30,20 +31,20 @@ local function are_used(queue)
   return queue.has_groups
 end
 
--- The turn and the place that were given last: {turn, place}, to be changed, and saved.
+-- What `turns` says: {turn, place, next turn of jobs without a group}, to be changed, and saved.
 local function clock_of(queue)
   if not queue.turns then
     local raw = redis.call('GET', queue.base .. 'turns')
-    local turn, place = 0, FIRST_PLACE
-    if raw and #raw == 16 then turn, place = struct.unpack('<dd', raw) end
-    queue.turns = { turn, place }
+    local turn, place, others = 0, FIRST_PLACE, 0
+    if raw and #raw == 24 then turn, place, others = struct.unpack('<ddd', raw) end
+    queue.turns = { turn, place, others }
   end
   return queue.turns
 end
 
 local function save_clock(queue)
   local clock = clock_of(queue)
-  redis.call('SET', queue.base .. 'turns', struct.pack('<dd', clock[1], clock[2]))
+  redis.call('SET', queue.base .. 'turns', struct.pack('<ddd', clock[1], clock[2], clock[3]))
   queue.has_groups = true
 end
 
@@ -181,17 +182,41 @@ local function enter_front(queue, ids, groups, priorities)
   save_clock(queue)
 end
 
+-- The group may start jobs again that it was limited for.
+local function reopen(queue, group)
+  if redis.call('ZREM', queue.base .. 'groups-limited', group) == 1 then admit(queue, { group }) end
+end
+
+-- Jobs that were tried before come back to a group of strict order: nobody overtakes them.
+local function enter_strict(queue, back)
+  for i = #back, 1, -1 do
+    local id, group, priority = unpack(back[i])
+    enter_front(queue, { id }, { group }, { priority })
+    reopen(queue, group)
+  end
+end
+
+-- Whether a record was tried before, by its state fields.
+local function was_tried(raw)
+  if not raw then return false end
+  local ok, fields = pcall(cmsgpack.unpack, raw)
+  return ok and type(fields) == 'table' and (fields.am ~= nil or fields.as ~= nil)
+end
+
 -- Jobs with a record come back to the waiting list: those with a group enter it, at the front of their priority or at its end. Gives the others.
 local function enter_own(queue, ids, at_front)
   if #ids == 0 or not are_used(queue) then return ids end
-  local others, grouped, groups, priorities = {}, {}, {}, {}
+  local others, grouped, groups, priorities, back = {}, {}, {}, {}, {}
+  local has_settings = redis.call('EXISTS', queue.base .. 'group-settings') == 1
   for from = 1, #ids, 1000 do
     local some = { unpack(ids, from, math.min(from + 999, #ids)) }
     local bodies = redis.call('HMGET', queue.base .. 'jobs', unpack(some))
     local fields = redis.call('HMGET', queue.base .. 'vitals', unpack(some))
     for i, id in ipairs(some) do
       local group, priority = group_of(bodies[i], fields[i])
-      if group then
+      if group and has_settings and not at_front and was_tried(fields[i]) and settings_of(queue, group).o then
+        back[#back + 1] = { id, group, priority }
+      elseif group then
         local n = #grouped + 1
         grouped[n], groups[n], priorities[n] = id, group, priority
       else
@@ -199,6 +224,7 @@ local function enter_own(queue, ids, at_front)
       end
     end
   end
+  enter_strict(queue, back)
   if #grouped == 0 then return others end
   if at_front then enter_front(queue, grouped, groups, priorities) else enter_end(queue, grouped, groups, priorities) end
   return others
@@ -227,7 +253,8 @@ end
 
 -- Whether a waiting record is in its group: then it has left it.
 local function leave_waiting(queue, id, body)
-  if not are_used(queue) or redis.call('ZREM', queue.base .. 'grouped', id) == 0 then return false end
+  local group = are_used(queue) and group_of(body)
+  if not group or not (redis.call('ZSCORE', key_of(queue, group), id) or redis.call('ZSCORE', queue.base .. 'grouped', id)) then return false end
   take_out(queue, { id }, { body })
   return true
 end
@@ -311,6 +338,8 @@ return {
   turn_length = turn_length,
   with_jobs = with_jobs,
   admit = admit,
+  reopen = reopen,
+  group_of = group_of,
   enter_end = enter_end,
   enter_own = enter_own,
   take_out = take_out,

@@ -1,5 +1,6 @@
 -- fail: active -> failed, or delayed | waiting to be tried again. Which of them the engine has decided (src/retry.rs).
 local Events = require('events')
+local GroupOrder = require('group_order')
 local Leave = require('leave')
 local Outcomes = require('outcomes')
 local Parents = require('parents')
@@ -85,6 +86,7 @@ local function fail_jobs(queue, outcome, step)
       packed = fresh
     else
       active, why = Leave.leave_active(queue, id, step.owner, claim)
+      if active and to == 'delayed' then GroupOrder.hold(queue, active[7], id) end
       local fields = finishing.fields[id] or {}
       if active and to == 'failed' then
         if fields.di then Successor.pass_key_on(queue, id, fields, step) end

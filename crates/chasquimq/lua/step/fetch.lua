@@ -240,15 +240,24 @@ local function take_due(queue, want, most, step)
   end
 end
 
+-- Jobs without a group.
+local function take_ungrouped(queue, want, most, step)
+  take_front(queue, want, most, step)
+  take_log(queue, want, most, step)
+  if queue.waiting == 0 and queue.place > 0 then take_prioritized(queue, want, most, step) end
+end
+
 -- Takes up to `want` jobs, and `surplus` more where that breaks nothing.
 local function fetch(queue, want, surplus, step)
   local fetched = queue.fetched
   if queue.holes > 0 and queue.waiting > 0 then Mend.mend_holes(queue) end
   take_due(queue, want, want + surplus, step)
-  take_front(queue, want, want + surplus, step)
-  take_log(queue, want, want + surplus, step)
-  if queue.waiting == 0 and queue.place > 0 then take_prioritized(queue, want, want + surplus, step) end
-  if Groups.are_used(queue) then Turns.take(queue, want, want + surplus, step) end
+  local has_groups = Groups.are_used(queue)
+  if has_groups and Turns.are_fair(step) then
+    Turns.take_fairly(queue, want, step, function(count) take_ungrouped(queue, fetched.taken + count, fetched.taken + count, step) end)
+  end
+  take_ungrouped(queue, want, want + surplus, step)
+  if has_groups then Turns.take(queue, want, want + surplus, step) end
   queue.active = queue.active + fetched.taken
   if rawget(fetched, 'takes_set') then WaitingList.call_in_chunks('HSET', queue.base .. 'takes', fetched.takes_set) end
   if rawget(fetched, 'active_set') then WaitingList.call_in_chunks('HSET', queue.base .. 'active', fetched.active_set) end

@@ -1,8 +1,9 @@
 -- turns: which jobs of which groups a step starts (states/groups). Each group has a turn, and then waits until the others have had theirs; a group of weight
 -- three has three. Within its turns a group starts no more than its limits let: group.concurrency, of jobs that are active, and group.limit, of
 -- starts in a window. What was set for the group comes before what the worker says.
--- rules: what the worker says: {concurrency (0 = none), max (starts a window; 0 = none), duration_ms}, or 0.
+-- rules: what the worker says: {concurrency (0 = none), max (starts a window; 0 = none), duration_ms, fair (1: jobs without a group have turns, too)}, or 0.
 local Fetched = require('fetched')
+local GroupOrder = require('group_order')
 local Groups = require('groups')
 local State = require('state')
 local Stored = require('stored')
@@ -10,10 +11,10 @@ local WaitingList = require('waiting_list')
 
 -- So many groups are looked at together.
 local PAGE = 256
-local NO_RULES, NO_SETTINGS = { 0, 0, 0 }, {}
+local NO_RULES, NO_SETTINGS = { 0, 0, 0, 0 }, {}
 
 -- One of the groups: {name, turn, length (of a turn), room (jobs that may start), limit (starts a window, or nil), window_ms, status (what it is when there
--- is no more room), count (jobs that start), ids (of them)}.
+-- is no more room), count (jobs that start), ids (of them), held_ms (when the job is due that holds it back, epoch ms of the caller)}.
 
 -- What is known of these groups: settings, active jobs and starts, in columns.
 local function read_columns(queue, names)
@@ -38,6 +39,8 @@ local function bound_all(queue, groups, names, rules)
     group.limit, group.window_ms = own.m or (rules[2] > 0 and rules[2]), own.m and own.d or rules[3]
     if concurrency then bound(group, concurrency - (tonumber(active[i]) or 0), 'maxed') end
     if group.limit or started >= Groups.USED_UP then bound(group, (group.limit or 0) - started, 'limited') end
+    group.held_ms = own.o and GroupOrder.held_until(queue, group.name)
+    if group.held_ms then bound(group, 0, 'limited') end
   end
 end
 
@@ -48,7 +51,7 @@ local function look_at(queue, ring, rules, may_limit)
     local at, name = (i + 1) / 2, ring[i]
     names[at] = name
     groups[at] = { name = name, turn = tonumber(ring[i + 1]), length = Groups.TURN, room = math.huge, count = 0, ids = false, at = 0, limit = false,
-      window_ms = false, status = false }
+      window_ms = false, status = false, held_ms = false }
   end
   if may_limit then bound_all(queue, groups, names, rules) end
   return groups
@@ -81,10 +84,10 @@ local function pop_first(heap)
 end
 
 -- Gives up to `room` jobs to the groups, turn by turn: the groups in the order of their turns. Their next turns are noted. last: other groups may have
--- turns behind that one.
-local function draw(queue, groups, room, last)
+-- turns behind that one; others: the jobs without a group, where these have turns.
+local function draw(queue, groups, room, last, others)
   -- those that had a turn wait for the next one in the heap
-  local again, drawn, next_at, clock = {}, {}, 1, Groups.clock_of(queue)
+  local again, drawn, next_at, clock = { others }, {}, 1, Groups.clock_of(queue)
   while #drawn < room do
     while groups[next_at] and groups[next_at].room <= 0 do next_at = next_at + 1 end
     local group, first = groups[next_at], again[1]
@@ -135,6 +138,7 @@ local function settle(queue, groups, step)
       leave[#leave + 1] = name
       -- the server drops a key in the millisecond after its last one
       local ends_ms = step.server_ms + math.max(redis.call('PTTL', Groups.starts_key(queue, name)), 0) + 1
+      if group.held_ms then ends_ms = math.max(ends_ms, group.held_ms - step.ahead_ms) end
       limited[#limited + 1], limited[#limited + 2] = State.whole(ends_ms), name
     end
   end
@@ -158,9 +162,9 @@ local function take_out(queue, drawn, groups, step)
   settle(queue, looked, step)
   if #active > 0 then Groups.count_active(queue, active) end
   for _, group in ipairs(drawn) do
-    group.at = group.at + 1
-    local id = group.ids[group.at]
+    local id = group.ids and group.ids[group.at + 1]
     if id then
+      group.at = group.at + 1
       ids[#ids + 1] = id
       group_of[id] = group.name
     end
@@ -190,13 +194,15 @@ local function without_stalled(queue, ids, group_of)
   return fit
 end
 
--- Takes up to `room` jobs. Gives whether others may be left.
-local function take_some(queue, room, limits, step, in_advance)
+-- Takes up to `room` jobs. Gives whether others may be left. in_advance: they start later. fairly: {others (draw), take (take_fairly)}, or nil.
+local function take_some(queue, room, limits, step, fairly, in_advance)
   local count, fetched = math.min(room, PAGE), queue.fetched
   local ring = redis.call('ZRANGE', queue.base .. 'groups', 0, count - 1, 'WITHSCORES')
   if #ring == 0 then return false end
   local groups, last = look_at(queue, ring, limits.rules, limits.may_limit), #ring == 2 * count and tonumber(ring[#ring]) or math.huge
-  local ids, group_of = take_out(queue, draw(queue, groups, room, last), groups, step)
+  local drawn = draw(queue, groups, room, last, fairly and fairly.others)
+  if fairly and fairly.others.count > 0 then fairly.take(fairly.others.count) end
+  local ids, group_of = take_out(queue, drawn, groups, step)
   local fit = in_advance and #ids > 0 and without_stalled(queue, ids, group_of) or ids
   if #fit > 0 then
     local taken = fetched.taken
@@ -208,27 +214,59 @@ local function take_some(queue, room, limits, step, in_advance)
   return #fit == #ids
 end
 
+-- What the worker says, and whether something may limit a group.
+local function limits_of(queue, step)
+  local rules = type(step.group_rules) == 'table' and step.group_rules or NO_RULES
+  local may_limit = rules[1] > 0 or rules[2] > 0 or redis.call('EXISTS', queue.base .. 'group-settings', queue.base .. 'group-held') > 0
+  return { rules = rules, may_limit = may_limit }
+end
+
+-- Jobs that may be read at once, of those that are wanted still.
+local function room_for(queue, wanted)
+  local first = queue.fetched.taken < Fetched.FIRST_RECORDS and redis.call('ZRANGE', queue.base .. 'groups', 0, 0)[1]
+  local id = first and redis.call('ZRANGE', Groups.key_of(queue, first), 0, 0)[1] or ''
+  return math.min(wanted, Fetched.records_chunk(queue, id, wanted))
+end
+
+-- Whether the jobs without a group have turns.
+local function are_fair(step)
+  return type(step.group_rules) == 'table' and step.group_rules[4] == 1
+end
+
+-- Takes jobs turn by turn where those without a group have turns as a group has: take_others(count) takes so many of them. Ends where there are none of either
+-- kind: what may be taken still is taken as by others.
+local function take_fairly(queue, want, step, take_others)
+  local fetched, limits, clock = queue.fetched, limits_of(queue, step), Groups.clock_of(queue)
+  local before
+  repeat
+    before = fetched.taken
+    local has_others = queue.waiting > 0 or redis.call('EXISTS', queue.base .. 'prioritized') == 1
+    local room = has_others and before < want and room_for(queue, want - before) or 0
+    -- after a while without a turn they are as a group that comes anew
+    local turn = clock[3] > clock[1] and clock[3] or clock[1] + Groups.TURN
+    local others = { turn = turn, length = Groups.TURN, room = math.huge, count = 0, ids = false }
+    if room == 0 or not take_some(queue, room, limits, step, { others = others, take = take_others }) then break end
+    clock[3] = others.turn
+  until fetched.taken == before
+  Groups.save_clock(queue)
+end
+
 -- Takes up to `want` jobs, and in advance up to `most`, together with those that were taken before. None is taken in advance where something may limit a
 -- group. step.group_rules: rules.
 local function take(queue, want, most, step)
-  local fetched, before, rules = queue.fetched, queue.fetched.taken, type(step.group_rules) == 'table' and step.group_rules
-  local may_limit = rules or redis.call('EXISTS', queue.base .. 'group-settings', queue.base .. 'group-held') > 0
-  local limits = { rules = rules or NO_RULES, may_limit = may_limit }
-  if may_limit then most = want end
+  local fetched, before, limits = queue.fetched, queue.fetched.taken, limits_of(queue, step)
+  if limits.may_limit then most = want end
   while fetched.taken < most do
-    local in_advance, room = fetched.taken >= want, 0
-    if in_advance then
-      room = fetched.bytes < step.max_bytes and math.min(most - fetched.taken, Fetched.surplus_chunk(queue)) or 0
-    else
-      local first = fetched.taken < Fetched.FIRST_RECORDS and redis.call('ZRANGE', queue.base .. 'groups', 0, 0)[1]
-      local id = first and redis.call('ZRANGE', Groups.key_of(queue, first), 0, 0)[1] or ''
-      room = math.min(want - fetched.taken, Fetched.records_chunk(queue, id, want - fetched.taken))
-    end
-    if room == 0 or not take_some(queue, room, limits, step, in_advance) then break end
+    local in_advance = fetched.taken >= want
+    local room = in_advance and (fetched.bytes < step.max_bytes and math.min(most - fetched.taken, Fetched.surplus_chunk(queue)) or 0)
+      or room_for(queue, want - fetched.taken)
+    if room == 0 or not take_some(queue, room, limits, step, nil, in_advance) then break end
   end
   if fetched.taken > before then Groups.save_clock(queue) end
 end
 
 return {
+  are_fair = are_fair,
+  take_fairly = take_fairly,
   take = take,
 }

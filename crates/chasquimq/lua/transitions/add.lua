@@ -6,7 +6,7 @@
 --         plan item: {n, names} a frame of n jobs | {0, n, ids, names, dues, front, priorities, large} n records of one kind, in
 --         columns:
 --         ids (one a job; '' = all their numbers), names (one text, or one a job), dues (epoch ms a job; 0 = all at once), front
---         (1|0), priorities (one a job; 0 = none), large (1: jobs/large; else false, or not there), groups (one a job, a text, or {group, most jobs, weight},
+--         (1|0), priorities (one a job; 0 = none), large (1: jobs/large; else false, or not there), groups (one a job, a text, or {group, most jobs, weight, order},
 --         of which each may be 0: states/groups; else not there)
 --         | {-1, id, name, due_ms, front, dedup, priority, group} a record that may yield to another job (id '' = its number; dedup: rules/deduplication)
 -- RETURNS {first, {index, id, index, id, ...}} index of each job whose id is not first + index, and its id |

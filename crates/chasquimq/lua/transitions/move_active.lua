@@ -9,6 +9,7 @@
 local Delayed = require('delayed')
 local Events = require('events')
 local Find = require('find')
+local GroupOrder = require('group_order')
 local Locate = require('locate')
 local Lock = require('lock')
 local Memo = require('memo')
@@ -37,6 +38,7 @@ return function(keys, args)
     Prioritized.enter_front(queue, { id }, { [id] = 'front' })
     Events.emit_job(queue, 'waiting', id, 'active')
   else
+    GroupOrder.hold(queue, job.active[7], id)
     is_sooner = Delayed.delay_jobs(queue, { id }, { due_ms })
     Events.emit_job(queue, 'delayed', id, nil, 'delay', State.whole(due_ms))
   end

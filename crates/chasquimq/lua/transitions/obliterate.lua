@@ -19,7 +19,7 @@ local WaitingList = require('waiting_list')
 local IN_LOG = 'log:'
 -- How far the place of an event may be ahead of the server's clock (queue/event_log), and as much again.
 local LAST_EVENT_TTL_MS = 120000
-local OF_GROUPS = { 'group:', 'group-starts:', 'group-later:' }
+local OF_GROUPS = { 'group:', 'group-starts:', 'group-later:', 'group-holds:' }
 local OF_PARENTS = { 'children:', 'processed:', 'ignored:', 'faults:', 'spans:', 'returned:' }
 
 -- Unlinks some keys that jobs have of their own, whose names start so; the set names the jobs. False when there are none left.

@@ -1,5 +1,5 @@
 -- set_group: what is set for one group (states/groups), by hand. No job moves.
--- KEYS    base (also: state turns groups groups-limited groups-maxed groups-paused grouped group:<group> group-settings group-starts:<group> group-held events trims wake
+-- KEYS    base (also: state turns groups groups-limited groups-maxed groups-paused grouped group:<group> group-settings group-starts:<group> group-held group-holds:<group> events trims wake
 --         memo:<client>:<slot>)
 -- ARGV    now_ms (epoch ms), client, slot, number, group, what (pause | resume | concurrency | limit | weight | window | forget), value (active jobs |
 --         starts a window | weight | ms without a start; '' = lift), duration_ms (of a limit)
@@ -8,6 +8,7 @@
 -- SOURCE  ours
 -- FLAGS   allow-oom
 local Events = require('events')
+local GroupOrder = require('group_order')
 local Groups = require('groups')
 local Memo = require('memo')
 local Prioritized = require('prioritized')
@@ -78,7 +79,7 @@ function SETTERS.limit(queue, group, settings, value, duration_ms) return set(qu
 function SETTERS.forget(queue, group, settings)
   local had = next(settings) ~= nil
   redis.call('HDEL', queue.base .. 'group-settings', group)
-  redis.call('DEL', Groups.starts_key(queue, group))
+  redis.call('DEL', Groups.starts_key(queue, group), GroupOrder.key_of(queue, group))
   replace(queue, group)
   return had
 end

@@ -1,5 +1,5 @@
 -- step: a worker's whole round trip. Finishes what is done, then fetches what can start, once however often it is sent.
--- KEYS    base (also: state turns grouped groups groups-limited groups-maxed groups-paused group:<group> group-active group-settings group-starts:<group> group-held meta
+-- KEYS    base (also: state turns grouped groups groups-limited groups-maxed groups-paused group:<group> group-active group-settings group-starts:<group> group-held group-holds:<group> meta
 --         log
 --         front takes frames apart:<first> holes gone jobs vitals traces large active delayed delays prioritized completed runs failed
 --         events trims wake limiter open metrics:<state> metrics:<state>:data lease:<owner> memo:<owner>:<slot> logged logs:<id> de:<id>; of parents,

@@ -15,6 +15,8 @@ pub struct Group {
     pub max_size: u64,
     /// How many turns the group has to one of another; 0 = as before.
     pub weight: f64,
+    /// Whether a job that waits for its next try holds the group back; `None` = as before.
+    pub strict: Option<bool>,
 }
 
 impl Group {
@@ -30,19 +32,28 @@ impl Group {
             priority: of("priority") as i64,
             max_size: of("maxSize") as u64,
             weight: of("weight"),
+            strict: value
+                .get("order")
+                .and_then(Value::as_str)
+                .map(|order| order == "strict"),
         })
     }
 
     /// As an add names it (`lua/transitions/add.lua`).
     pub(crate) fn pack(&self, packer: &mut Packer) {
-        if self.max_size == 0 && self.weight == 0.0 {
+        if self.max_size == 0 && self.weight == 0.0 && self.strict.is_none() {
             packer.str(&self.id);
         } else {
             packer
-                .array(3)
+                .array(4)
                 .str(&self.id)
                 .int(self.max_size as i64)
-                .float(self.weight);
+                .float(self.weight)
+                .int(match self.strict {
+                    None => 0,
+                    Some(true) => 1,
+                    Some(false) => 2,
+                });
         }
     }
 }

@@ -66,6 +66,8 @@ pub struct GroupRules {
     pub concurrency: Option<u64>,
     /// Starts in a window; `None` = any number.
     pub limit: Option<RateLimit>,
+    /// Jobs without a group have turns as a group has.
+    pub fair: bool,
 }
 
 impl GroupRules {
@@ -76,9 +78,10 @@ impl GroupRules {
             return;
         }
         let limit = self.limit;
-        packer.array(3).int(self.concurrency.unwrap_or(0) as i64);
+        packer.array(4).int(self.concurrency.unwrap_or(0) as i64);
         packer.int(limit.map_or(0, |limit| limit.max as i64));
         packer.int(limit.map_or(0, |limit| limit.duration.as_millis() as i64));
+        packer.int(i64::from(self.fair));
     }
 }
 

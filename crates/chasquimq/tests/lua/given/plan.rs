@@ -164,13 +164,21 @@ impl Plan {
         if most == 0 && weight == 0.0 {
             self.items.str(group);
         } else {
-            self.items.array(3).str(group).int(most).float(weight);
+            // an order is told by the sign of the weight: below 0 is strict
+            let order = i64::from(weight < 0.0);
+            self.items
+                .array(4)
+                .str(group)
+                .int(most)
+                .float(weight.max(0.0))
+                .int(order);
         }
         let group = Group {
             id: group.to_owned(),
             priority,
             max_size: 0,
             weight: 0.0,
+            strict: None,
         };
         self.blobs.push(grouped_body(TIMESTAMP, "{}", "a", "1", &group));
         self.count += 1;

@@ -89,6 +89,7 @@ pub struct Step {
     keeps: Vec<(i64, f64, u64)>,
     limiter: (u64, u64),
     group_rules: (i64, i64, i64),
+    fair: bool,
     leaves_due: bool,
     hears: bool,
     asks_due: bool,
@@ -126,6 +127,7 @@ impl Step {
             keeps: vec![(-1, -1.0, 1000)],
             limiter: (0, 0),
             group_rules: (0, 0, 0),
+            fair: false,
             leaves_due: false,
             hears: false,
             asks_due: false,
@@ -178,6 +180,11 @@ impl Step {
             group_rules: (concurrency, max, duration_ms),
             ..self
         }
+    }
+
+    /// Of a worker by whom jobs without a group have turns, too.
+    pub fn fair(self) -> Self {
+        Self { fair: true, ..self }
     }
 
     /// Of a worker with a limiter: starts a window, and its ms.
@@ -533,9 +540,14 @@ impl Step {
             .int(i64::from(self.hears))
             .int(i64::from(self.asks_due))
             .int(i64::from(self.slots));
-        match self.group_rules {
-            (0, 0, 0) => packed.int(0),
-            (concurrency, max, duration_ms) => packed.array(3).int(concurrency).int(max).int(duration_ms),
+        match (self.group_rules, self.fair) {
+            ((0, 0, 0), false) => packed.int(0),
+            ((concurrency, max, duration_ms), fair) => packed
+                .array(4)
+                .int(concurrency)
+                .int(max)
+                .int(duration_ms)
+                .int(i64::from(fair)),
         };
         packed.0.extend_from_slice(&self.ends());
         packed.0

@@ -2,13 +2,16 @@
 
 use redis::Value;
 
-use crate::given::{
-    plan::Plan,
-    queue::{run_once, TestQueue},
-    step::{of, Fail, Step},
+use crate::{
+    given::{
+        plan::Plan,
+        queue::{run_once, TestQueue},
+        step::{of, Fail, Step},
+    },
+    probe::tree::Tree,
 };
 
-/// Ids that a step took, in order.
+/// Ids of records that a step took, in order.
 fn taken(queue: &mut TestQueue, step: Step) -> Vec<String> {
     let call = queue.step_call(&step);
     let reply = queue.carry_out_value(&call);
@@ -18,11 +21,13 @@ fn taken(queue: &mut TestQueue, step: Step) -> Vec<String> {
     let Value::Array(taken) = &values[1] else {
         panic!("what was taken: {reply:?}")
     };
-    let taken = crate::given::queue::taken_apart(taken);
-    taken
-        .chunks(5)
-        .map(|job| redis::from_redis_value(job[1].clone()).expect("an id"))
-        .collect()
+    let mut ids = Vec::new();
+    for (at, value) in taken.iter().enumerate() {
+        if let (Value::Int(..0), Value::BulkString(columns)) = (value, taken.get(at + 1).unwrap_or(&Value::Nil)) {
+            ids.extend(Tree::one(columns).items()[0].items().iter().map(Tree::string));
+        }
+    }
+    ids
 }
 
 fn want(jobs: i64) -> Step {
@@ -226,4 +231,63 @@ fn what_stalled_is_not_taken_in_advance() {
     queue.bring_back(1000, 1, "", &[], 3);
     let first = taken(&mut queue, Step::by("v").want(1).surplus(8));
     assert!(!first[1..].iter().any(|id| id == "b1" || id == "a1"), "{first:?}");
+}
+
+#[test]
+fn jobs_without_a_group_have_turns_as_a_group_has_where_the_worker_says_so() {
+    let plan = (1..=6).fold(Plan::new(), |plan, i| plan.record(&format!("x{i}")));
+    let mut queue = TestQueue::with(plan.grouped("a1", "a", 0).grouped("a2", "a", 0).grouped("b1", "b", 0));
+    let first = taken(&mut queue, want(5).fair());
+    let others = first.iter().filter(|id| id.starts_with('x')).count();
+    assert!((1..=2).contains(&others), "{first:?}");
+    // one after the other it is no different
+    let plan = (1..=6).fold(Plan::new(), |plan, i| plan.record(&format!("x{i}")));
+    let mut queue = TestQueue::with(plan.grouped("a1", "a", 0).grouped("a2", "a", 0).grouped("b1", "b", 0));
+    let ids: Vec<String> = (0..6).flat_map(|_| taken(&mut queue, want(1).fair())).collect();
+    assert_eq!(ids.iter().filter(|id| id.starts_with('x')).count(), 3, "{ids:?}");
+    // where no group has jobs, they start as ever
+    assert_eq!(taken(&mut queue, want(9).fair()), ["x4", "x5", "x6"]);
+}
+
+#[test]
+fn a_job_that_waits_for_its_next_try_holds_a_group_of_strict_order_back() {
+    let plan = Plan::new()
+        .grouped_within("a1", 0, ("a", 0, -1.0), 0)
+        .grouped("a2", "a", 0);
+    let mut queue = TestQueue::with(plan.grouped("b1", "b", 0));
+    assert_eq!(taken(&mut queue, want(1)), ["a1"]);
+    let fail = Fail {
+        due_ms: 5000,
+        ..Fail::to("delayed")
+    };
+    assert_eq!(taken(&mut queue, want(9).fail(&of("a1"), &fail)), ["b1"]);
+    assert_eq!(members(&mut queue, "groups-limited"), ["a"]);
+    // it is due: it comes first
+    queue.command("ZADD", "groups-limited", &["1", "a"]);
+    assert_eq!(taken(&mut queue, want(1).at(5000)), ["a1"]);
+    queue.step(Step::by("w").at(5000).fail(&of("a1"), &Fail::to("waiting")));
+    assert_eq!(members(&mut queue, "group:a"), ["a1", "a2"]);
+}
+
+#[test]
+fn a_group_of_strict_order_goes_on_when_the_job_that_holds_it_is_promoted_or_removed() {
+    let held = || {
+        let plan = Plan::new()
+            .grouped_within("a1", 0, ("a", 0, -1.0), 0)
+            .grouped("a2", "a", 0);
+        let mut queue = TestQueue::with(plan);
+        let fail = Fail {
+            due_ms: 60_000,
+            ..Fail::to("delayed")
+        };
+        queue.step(want(1));
+        queue.step(want(9).fail(&of("a1"), &fail));
+        queue
+    };
+    let mut queue = held();
+    run_once!(queue, MOVE_DELAYED, 2000, "a1", 0);
+    assert_eq!(taken(&mut queue, want(9)), ["a1", "a2"]);
+    let mut queue = held();
+    run_once!(queue, REMOVE_JOB, 2000, "a1", 0);
+    assert_eq!(taken(&mut queue, want(9)), ["a2"]);
 }
