@@ -98,8 +98,7 @@ impl Queue {
         schedule.int(upsert.start_ms as i64);
         record.array(4).str(&upsert.name).str(&upsert.data);
         record.str(&upsert.template).str(&upsert.repeat);
-        job.array(5);
-        pack_job(&mut job, &upsert.id, &upsert.options)?;
+        pack_job(&mut job, 0, &upsert.id, &upsert.options, |_| {})?;
         let args = args![upsert.id.as_str(), &schedule, &record, &job];
         match self.run_once(&UPSERT_SCHEDULER, now_ms, &args).await? {
             Value::Int(code) => Err(Error::from_code(code, &upsert.id, "", "addJobScheduler")),
@@ -118,9 +117,10 @@ impl Queue {
         let mut packed = Packer::default();
         packed.array(taken.len());
         for following in taken {
-            packed.array(8).str(&following.scheduler).int(following.slot as i64);
-            packed.int(following.next_ms as i64);
-            pack_job(&mut packed, &following.scheduler, &following.options)?;
+            pack_job(&mut packed, 3, &following.scheduler, &following.options, |packed| {
+                packed.str(&following.scheduler).int(following.slot as i64);
+                packed.int(following.next_ms as i64);
+            })?;
         }
         let args = args![now_ms, &packed];
         let mut reply = self.ask(&NEXT_ITERATIONS, &args).await?;
@@ -172,9 +172,18 @@ impl Queue {
     }
 }
 
-/// Options, id text, priority, place and group of an iteration, as lua/rules/schedulers.lua puts its slot in.
-fn pack_job(packer: &mut Packer, scheduler: &str, options: &str) -> Result<()> {
+/// An array of what stands before, so many values, and of options, id text, priority, place and, if there is one, group of an iteration, as
+/// lua/rules/schedulers.lua puts its slot in.
+fn pack_job(
+    packer: &mut Packer,
+    count_before: usize,
+    scheduler: &str,
+    options: &str,
+    before: impl FnOnce(&mut Packer),
+) -> Result<()> {
     let parsed = JobOptions::parse(options)?;
+    packer.array(count_before + 4 + usize::from(parsed.group.is_some()));
+    before(packer);
     let open = options.trim_end().strip_suffix('}').unwrap_or(options);
     let open = if open.trim() == "{" {
         open.to_owned()
@@ -184,11 +193,8 @@ fn pack_job(packer: &mut Packer, scheduler: &str, options: &str) -> Result<()> {
     let id = serde_json::Value::from(format!("repeat:{scheduler}:")).to_string();
     packer.str(&open).str(id.trim_end_matches('"'));
     packer.int(parsed.rank()).int(i64::from(parsed.lifo));
-    match &parsed.group {
-        Some(group) => group.pack(packer),
-        None => {
-            packer.nil();
-        }
+    if let Some(group) = &parsed.group {
+        group.pack(packer);
     }
     Ok(())
 }
@@ -239,8 +245,9 @@ mod tests {
     #[test]
     fn what_depends_on_the_slot_is_left_open() {
         let mut packer = Packer::default();
-        pack_job(&mut packer, "a\"b", r#"{"priority":3}"#).expect("options");
+        pack_job(&mut packer, 0, "a\"b", r#"{"priority":3}"#, |_| {}).expect("options");
         let mut reader = Reader::new(&packer.0);
+        assert_eq!(reader.array().expect("an array"), 4);
         assert_eq!(reader.str().expect("options"), r#"{"priority":3,"#);
         assert_eq!(reader.str().expect("id"), r#""repeat:a\"b:"#);
         assert_eq!((reader.int().expect("priority"), reader.int().expect("lifo")), (3, 0));

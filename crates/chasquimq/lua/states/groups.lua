@@ -306,6 +306,11 @@ local function free_place(queue, group)
   free_left(queue)
 end
 
+local function server_ms()
+  local time = redis.call('TIME')
+  return math.floor(time[1] * 1000 + time[2] / 1000)
+end
+
 -- When the first of the limited groups may start jobs again, by the server's clock; nil: none is limited.
 local function next_opening(queue)
   if not are_used(queue) then return nil end
@@ -348,6 +353,7 @@ return {
   note_left = note_left,
   free_left = free_left,
   free_place = free_place,
+  server_ms = server_ms,
   next_opening = next_opening,
   open_due = open_due,
 }

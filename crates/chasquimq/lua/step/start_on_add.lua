@@ -11,9 +11,9 @@ local StepMemo = require('step_memo')
 
 -- Notes what the worker asks for. Gives the keys to be read; none where its step is none that starts as a job is added.
 local function look(base, worker)
-  local _, now_ms, owner, slot, number, lease_ms, worker_name, want, _, _, _, offset_us, limiter_max, _, leaves_due, _, asks_due, slots
+  local _, now_ms, owner, slot, number, lease_ms, worker_name, want, _, _, _, offset_us, limits, leaves_due, _, asks_due, slots
     = cmsgpack.unpack(worker.asked)
-  if want < 1 or limiter_max > 0 then return end
+  if want < 1 or limits ~= 0 then return end
   worker.now_ms, worker.number, worker.lease_ms, worker.worker_name, worker.offset_us = now_ms, number, lease_ms, worker_name, offset_us
   worker.slots = slots
   worker.memo, worker.lease, worker.claim = Memo.key_of(base, owner, slot), Lease.key_of(base, owner), 2 * number

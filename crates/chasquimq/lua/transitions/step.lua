@@ -7,11 +7,10 @@
 -- ARGV    asked (MessagePack values, one behind the other: 0, which ends what a server without functions repeats of it in its error,
 --         now_ms (epoch ms, of the outcomes; -1 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
 --         worker_name, want (jobs; -1 = do not fetch), reach (no more of them where few jobs wait, and another worker for them), surplus (jobs beyond those, where no worker waits for jobs), max_bytes, offset_us (the caller's clock minus the server's, or less:
---         what is fetched starts when this is carried out, and nobody can send that time), limiter_max (starts a window; 0 = no limit of
---         this worker), limiter_ms (a window; 0 = as the queue says), leaves_due (1: nobody looks whether delayed jobs are due), hears (1: a step of
+--         what is fetched starts when this is carried out, and nobody can send that time), limits (of this worker; 0 = none; else
+--         {starts a window (0 = any), ms of a window (0 = as the queue says), group_rules (step/turns)}), leaves_due (1: nobody looks whether delayed jobs are due), hears (1: a step of
 --         this worker that was over has passed on what woke it, and this one looks), asks_due (1: next_due_ms is told though no slot is left; perhaps
---         this worker alone knows of it), slots (jobs that the worker runs at once), group_rules
---         (step/turns), outcomes
+--         this worker alone knows of it), slots (jobs that the worker runs at once), outcomes
 --         (step/finish), keeps (step/finish); or, of one plain job that completed, its claim, keep, place and results (step/fast_path)), then the
 --         large results and data (step/finish)
 -- RETURNS {rejected, taken, next_due_ms or -1 (-2: the step was over before it was carried out, step/idle_wait), gated 0|1, is_left 0|1 (more jobs
@@ -37,13 +36,13 @@ local StepMemo = require('step_memo')
 local Stored = require('stored')
 local WaitingList = require('waiting_list')
 
-local NONE = {}
+local NONE, NO_LIMITS = {}, { 0, 0, 0 }
 
 -- Jobs that wait, at most, where workers share them one by one.
 local MOST_SHARED = 16
 
 -- The reply of a step that was carried out before: what it took, and still holds, is read again.
-local function replay(queue, known, owner, claim, server_us, limiter_max, limiter_ms)
+local function replay(queue, known, owner, claim, server_us, limits)
   local due_ms, gated, now_ms, limited_ms, rejected, known_ids = StepMemo.read(known)
   local taken, records = {}, 0
   local function replay_record(id, are_few)
@@ -73,7 +72,7 @@ local function replay(queue, known, owner, claim, server_us, limiter_max, limite
       for job = first, first + n - 1 do replay_record(Frame.id_in(ids, job)) end
     end
   end
-  Limits.load_limits(queue, limiter_max, limiter_ms)
+  Limits.load_limits(queue, limits[1], limits[2])
   local is_left = WaitingList.has_work(queue) and RoundTrip.may_start(queue)
   return { rejected, taken, due_ms, gated, is_left and 1 or 0, now_ms, server_us,
     limited_ms > 0 and math.max(Limits.window_left(queue), 1) or 0, claim }
@@ -128,8 +127,9 @@ return function(keys, args)
   local asked = args[1]
   local large = #args > 1 and { unpack(args, 2) }
 
-  local _, now_ms, owner, slot, number, lease_ms, worker_name, want, reach, surplus, max_bytes, offset_us, limiter_max, limiter_ms, leaves_due, hears,
-    asks_due, slots, group_rules, outcomes, keeps, place, results = cmsgpack.unpack(asked)
+  local _, now_ms, owner, slot, number, lease_ms, worker_name, want, reach, surplus, max_bytes, offset_us, limits, leaves_due, hears, asks_due, slots,
+    outcomes, keeps, place, results = cmsgpack.unpack(asked)
+  if limits == 0 then limits = NO_LIMITS end
 
   -- what is taken is this worker's by this number, which is no other step's (jobs/frame)
   local claim = 2 * number + (slot == 'w' and 1 or 0)
@@ -149,7 +149,7 @@ return function(keys, args)
   if known then
     local queue = State.open(base, nil, state)
     if slot == 'w' then pass_on(queue, delays) end
-    return replay(queue, known, owner, claim, server_us, limiter_max, limiter_ms)
+    return replay(queue, known, owner, claim, server_us, limits)
   end
 
   if want > reach and state and is_another_idle(base, state, reach, delays) then want, surplus = reach, 0 end
@@ -161,7 +161,7 @@ return function(keys, args)
   local items, ids, due, is_left
   local rejected, gated, limited_ms = NONE, 0, 0
   -- the short paths know nothing of groups
-  local is_of_few = state and limiter_max == 0 and not turns
+  local is_of_few = state and limits[1] == 0 and not turns
   if is_of_few and (place or step.failure or #outcomes == 0) then
     items, ids, due, is_left = FastPath.run(base, state, step)
     is_of_few = not items and ids
@@ -175,8 +175,8 @@ return function(keys, args)
     if is_of_few then items, ids, due, is_left = Few.run(base, state, outcomes, step) end
   end
   if not items then
-    step.lease_ms, step.limiter_max, step.limiter_ms, step.large = lease_ms, limiter_max, limiter_ms, large
-    step.group_rules, step.server_ms = group_rules, math.floor(server_us / 1000)
+    step.lease_ms, step.limiter_max, step.limiter_ms, step.group_rules = lease_ms, limits[1], limits[2], limits[3]
+    step.large, step.server_ms = large, math.floor(server_us / 1000)
     step.ahead_ms = step.starts_ms - step.server_ms
     local queue = State.open(base, nil, state)
     rejected, due, gated, limited_ms, is_left = RoundTrip.run(queue, outcomes, want, surplus, step)

@@ -5,7 +5,7 @@
 --         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
 -- ARGV    now_ms (epoch ms), client, slot, number, token (0 = no lock), lease_ms, worker_name, fetch_next (1|0), outcomes (MessagePack,
 --         step/finish: none, or that of one job, as of a record), keeps (MessagePack, step/finish),
---         limiter_max, limiter_ms, group_rules (as in step; MessagePack), then the result if it is large (step/finish)
+--         limits (MessagePack, as in step), then the result if it is large (step/finish)
 -- RETURNS {0 | -1 | -2 | -3 | -4 | -6 | -9, gated 0|1, next_due_ms or -1, limited_ms, then the job taken, as read_jobs gives it}
 -- ERRORS  -1 missing job, -2 missing lock, -3 not active, -4 pending children, -6 lock mismatch, -9 failed children
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(log n)
@@ -15,6 +15,7 @@ local Describe = require('describe')
 local Events = require('events')
 local Find = require('find')
 local Frame = require('frame')
+local Groups = require('groups')
 local Locate = require('locate')
 local Lock = require('lock')
 local Memo = require('memo')
@@ -30,8 +31,8 @@ return function(keys, args)
   local base = keys[1]
   local now_ms, client, slot, number, token, lease_ms = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5], args[6]
   local worker_name, fetch_next, outcomes, keeps = args[7], args[8], cmsgpack.unpack(args[9]), cmsgpack.unpack(args[10])
-  local limiter_max, limiter_ms, group_rules = tonumber(args[11]), tonumber(args[12]), cmsgpack.unpack(args[13])
-  local large = #args > 13 and { unpack(args, 14) }
+  local limits = cmsgpack.unpack(args[11])
+  local large = #args > 11 and { unpack(args, 12) }
   local owner = token .. '#' .. client .. '.' .. slot .. '.' .. number
 
   local queue, known = Memo.open(base, client, slot, number)
@@ -46,11 +47,10 @@ return function(keys, args)
 
   if known then return answer(known[1], known[2], known[3], known[4]) end
 
-  local time = redis.call('TIME')
-  local server_ms = math.floor(time[1] * 1000 + time[2] / 1000)
+  local server_ms = Groups.are_used(queue) and Groups.server_ms() or now_ms
   local step = { now_ms = now_ms, server_ms = server_ms, ahead_ms = now_ms - server_ms, takes_as = owner, claim = Frame.ANY_CLAIM, worker_name = worker_name, keeps = keeps, max_bytes = 0,
-    limiter_max = limiter_max, limiter_ms = limiter_ms,
-    group_rules = group_rules, asks_due = true, large = large }
+    limiter_max = limits ~= 0 and limits[1] or 0, limiter_ms = limits ~= 0 and limits[2] or 0, group_rules = limits ~= 0 and limits[3],
+    asks_due = true, large = large }
   local outcome = outcomes[1]
   if outcome then
     local job = Find.locate(queue, type(outcome[6]) == 'table' and outcome[6][1] or outcome[6])

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::{
     idle::wait_task::{marker_wait, wake_next, REFUSED_PAUSE},
-    options::{Defaults, GroupRules, RateLimit},
+    options::{pack_limits, Defaults, GroupRules, RateLimit},
     record::{
         pack,
         packed_outcomes::{Failure, PackedOutcomes},
@@ -107,8 +107,8 @@ impl Queue {
         let command = failure
             .as_ref()
             .map_or("moveToFinished", |failure| failure.state.command());
-        let mut group_rules = Packer::default();
-        step.group_rules.pack(&mut group_rules);
+        let mut limits = Packer::default();
+        pack_limits(&mut limits, step.limiter, step.group_rules);
         let mut args = vec![
             Arg::from(step.token.as_str()),
             Arg::Int(step.lock_duration.as_millis().max(1) as i64),
@@ -116,9 +116,7 @@ impl Queue {
             Arg::from(step.fetch && command != "retryJob"),
             Arg::from(outcomes.blob.as_slice()),
             Arg::from(outcomes.keeps.as_slice()),
-            Arg::Int(step.limiter.map_or(0, |limiter| limiter.max as i64)),
-            Arg::Int(step.limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64)),
-            Arg::from(group_rules.0.as_slice()),
+            Arg::from(limits.0.as_slice()),
         ];
         args.extend(outcomes.large());
         let reply = self.run_once(&STEP_JOB, step.now_ms, &args).await?;

@@ -72,8 +72,8 @@ pub struct GroupRules {
 
 impl GroupRules {
     /// As `lua/step/turns.lua` reads them.
-    pub(crate) fn pack(&self, packer: &mut Packer) {
-        if *self == Self::default() {
+    fn pack(self, packer: &mut Packer) {
+        if self == Self::default() {
             packer.int(0);
             return;
         }
@@ -108,6 +108,19 @@ impl Default for WorkerOptions {
             metrics_minutes: 0,
         }
     }
+}
+
+/// What limits the starts of a worker, as `lua/transitions/step.lua` reads it.
+pub(crate) fn pack_limits(packer: &mut Packer, limiter: Option<RateLimit>, group_rules: GroupRules) {
+    if limiter.is_none() && group_rules == GroupRules::default() {
+        packer.int(0);
+        return;
+    }
+    packer
+        .array(3)
+        .int(limiter.map_or(0, |limiter| limiter.max as i64))
+        .int(limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64));
+    group_rules.pack(packer);
 }
 
 /// What holds for jobs whose options do not say.

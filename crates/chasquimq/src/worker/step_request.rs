@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use super::{options::WorkerOptions, record::packed_outcomes::PackedOutcomes, take::room::Room};
+use super::{
+    options::{pack_limits, WorkerOptions},
+    record::packed_outcomes::PackedOutcomes,
+    take::room::Room,
+};
 use crate::{
     clock::{system_now_us, Moment},
     job::msgpack::Packer,
@@ -83,7 +87,6 @@ impl StepRequest {
 
     /// With what ended, and the offset of the caller's clock.
     pub(crate) fn pack(&self, options: &WorkerOptions, offset_us: i64, outcomes: &PackedOutcomes) -> Vec<u8> {
-        let limiter = options.limiter;
         let mut packed = Packer::with_capacity(STEP_BYTES + outcomes.blob.len() + outcomes.keeps.len());
         packed
             // a server that knows no functions repeats the arguments up to a zero byte, in an error that has to be text
@@ -98,14 +101,13 @@ impl StepRequest {
             .int(self.room.reach)
             .int(self.room.surplus)
             .int(MAX_BYTES)
-            .int(offset_us)
-            .int(limiter.map_or(0, |limiter| limiter.max as i64))
-            .int(limiter.map_or(0, |limiter| limiter.duration.as_millis() as i64))
+            .int(offset_us);
+        pack_limits(&mut packed, options.limiter, options.group_rules);
+        packed
             .int(i64::from(self.leaves_due))
             .int(i64::from(self.hears))
             .int(i64::from(self.asks_due))
             .int(i64::from(options.concurrency));
-        options.group_rules.pack(&mut packed);
         if let Some(plain) = &outcomes.plain {
             packed.0.extend_from_slice(plain);
             return packed.0;

@@ -36,8 +36,6 @@ fn step(queue: &mut TestQueue, call: &Call<'_>) -> String {
         .arg(call.fetch)
         .arg(outcomes)
         .arg(keeps)
-        .arg(0)
-        .arg(0)
         .arg(&[0u8][..]);
     show_reply(&queue.carry_out_value(&script))
 }

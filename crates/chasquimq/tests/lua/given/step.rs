@@ -534,21 +534,26 @@ impl Step {
             .int(self.surplus as i64)
             .int(self.max_bytes as i64);
         packed.int(self.offset_us);
-        packed.int(self.limiter.0 as i64).int(self.limiter.1 as i64);
+        if (self.limiter, self.group_rules, self.fair) == ((0, 0), (0, 0, 0), false) {
+            packed.int(0);
+        } else {
+            let (concurrency, max, duration_ms) = self.group_rules;
+            packed
+                .array(3)
+                .int(self.limiter.0 as i64)
+                .int(self.limiter.1 as i64)
+                .array(4);
+            packed
+                .int(concurrency)
+                .int(max)
+                .int(duration_ms)
+                .int(i64::from(self.fair));
+        }
         packed
             .int(i64::from(self.leaves_due))
             .int(i64::from(self.hears))
             .int(i64::from(self.asks_due))
             .int(i64::from(self.slots));
-        match (self.group_rules, self.fair) {
-            ((0, 0, 0), false) => packed.int(0),
-            ((concurrency, max, duration_ms), fair) => packed
-                .array(4)
-                .int(concurrency)
-                .int(max)
-                .int(duration_ms)
-                .int(i64::from(fair)),
-        };
         packed.0.extend_from_slice(&self.ends());
         packed.0
     }
