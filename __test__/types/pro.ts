@@ -18,7 +18,8 @@ export const worker = new v5.WorkerPro<Mail, number, Name>(
     const same: JobPro<Mail, number, Name> = job;
     // @ts-expect-error -- there is no such field in the data
     console.log(job.data.from);
-    for (const each of job.getBatch()) if (each.data.to === '') each.setAsFailed(new Error('nobody'));
+    const batch: JobPro<Mail, number, Name>[] = job.getBatch();
+    for (const each of batch) if (each.data.to === '') each.setAsFailed(new Error('nobody'));
     return same.gid?.length ?? 0;
   },
   {
@@ -36,7 +37,7 @@ export class OwnQueue<T> extends v5.QueuePro<T, void, string, T, void, string> {
 
 export async function groups(): Promise<unknown[]> {
   const statuses: plain.GroupStatus[] = (await queue.getGroups(0, 9)).map(({ status }) => status);
-  const [job] = await queue.getGroupJobs('ana', 0, 0);
+  const [job]: JobPro<Mail, number, Name>[] = await queue.getGroupJobs('ana', 0, 0);
   const name: Name = job.name;
   // @ts-expect-error -- a name that this queue does not have
   await queue.add('other', { to: 'ana' });
