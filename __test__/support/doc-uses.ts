@@ -46,6 +46,7 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
       says: ['0', 'daily 60000 digest ana'],
     },
   ],
+  'docs/guides/typescript.md': [{ with: 'Welcome | Bill', says: ['3.00'] }],
   'docs/quick-start.md': [
     {
       with: '// worker.mjs',

@@ -1,4 +1,5 @@
 // A program written for BullMQ's paid edition, which stands on BullMQ 5: its names are those of the classes that there are.
+import * as bullmq from 'bullmq';
 import { afterEach, describe, expect, it } from 'vitest';
 import * as plain from '../../src/index.js';
 import * as v5 from '../../src/v5/index.js';
@@ -12,6 +13,7 @@ import {
 } from '../../src/v5/index.js';
 import type { QueueEventsListenerPro } from '../../src/v5/index.js';
 import { chasquimq } from '../support/chasquimq.js';
+import { textOf } from '../support/doc-blocks.js';
 import { connection } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, rejection, until } from '../support/waiting.js';
@@ -24,6 +26,14 @@ it.each([
 ])('%s has each class under the name of the paid edition, too', (_, entry) => {
   for (const name of NAMES) expect(entry[`${name}Pro`]).toBe(entry[name]);
   expect(entry.GroupMaxSizeExceededError).toBe(plain.GroupMaxSizeExceededError);
+});
+
+it('docs/parity.md names each export that BullMQ does not have', () => {
+  const [, added = ''] = textOf('docs/parity.md').split('## Names that BullMQ 6.7.0 does not have');
+  const named = [...added.matchAll(/`(\w+)`/g)].map(([, name]) => name);
+  const ours = Object.keys(plain).filter((name) => !(name in bullmq));
+  expect(ours).toContain('QueuePro');
+  expect(ours.filter((name) => !named.includes(name))).toEqual([]);
 });
 
 interface Mail {
