@@ -1,11 +1,16 @@
-// The package `@chasquimq/as-bullmq`: ChasquiMQ under a version that BullMQ has, for projects whose tools ask for a range of
-// `bullmq`. It has no code of its own but for three classes, each in the file in which BullMQ has it: tracers that wrap or
-// rewrite methods find them there, and calls pass through them.
+// The packages that stand in for BullMQ and for its paid edition, for projects whose tools ask for a range of them.
+// `@chasquimq/as-bullmq` has no code of its own but for three classes, each in the file in which BullMQ has it: tracers that wrap
+// or rewrite methods find them there, and calls pass through them. `@chasquimq/as-bullmq-pro` is `chasquimq/v5`, as the paid edition
+// stands on BullMQ 5.
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { root, Stop } from './step.mjs';
 
 export const COMPANION = '@chasquimq/as-bullmq';
+export const PRO_COMPANION = '@chasquimq/as-bullmq-pro';
+
+/** The version of the paid edition whose documented interface is the reference. */
+const PRO_REFERENCE = '7.46';
 
 /** Files of BullMQ's, the class in each, and its methods that tracers look for. */
 const CLASSES = {
@@ -46,6 +51,33 @@ export function writeCompanion(folder, more = {}) {
     for (const form of ['cjs', 'esm'])
       files[`dist/${form}/classes/${file}.d.ts`] = `export { ${name} } from 'chasquimq';\n`;
   }
+  writeAll(folder, files);
+}
+
+/** Writes the package for the paid edition into `folder`. */
+export function writeProCompanion(folder, more = {}) {
+  const ours = JSON.parse(read('package.json'));
+  const its = {
+    ...manifestOf(ours),
+    name: PRO_COMPANION,
+    version: companionVersion(ours.version, PRO_REFERENCE),
+    description: "ChasquiMQ under the name and a version of BullMQ's paid edition",
+    exports: { '.': ours.exports['.'], './package.json': './package.json' },
+  };
+  const types = "export * from 'chasquimq/v5';\n";
+  const whole = `${types}export { default } from 'chasquimq/v5';\n`;
+  writeAll(folder, {
+    'package.json': `${JSON.stringify({ ...its, ...more }, null, 2)}\n`,
+    'README.md': PRO_README,
+    'dist/cjs/index.js': "'use strict';\nmodule.exports = require('chasquimq/v5');\n",
+    'dist/cjs/index.d.ts': types,
+    'dist/esm/package.json': '{ "type": "module" }\n',
+    'dist/esm/index.js': whole,
+    'dist/esm/index.d.ts': whole,
+  });
+}
+
+function writeAll(folder, files) {
   rmSync(folder, { recursive: true, force: true });
   for (const [file, text] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, file)), { recursive: true });
@@ -58,15 +90,21 @@ const lines = (names) => names.map((name) => `  ${name},\n`).join('');
 
 function manifest() {
   const ours = JSON.parse(read('package.json'));
-  const { version, main, module, types, license, engines, keywords } = ours;
   return {
+    ...manifestOf(ours),
     name: COMPANION,
-    version: companionVersion(version, ours.devDependencies.bullmq),
+    version: companionVersion(ours.version, ours.devDependencies.bullmq),
     description: 'ChasquiMQ under the name and a version of BullMQ, for tools that ask for `bullmq`',
-    ...{ keywords, license, engines, main, module, types },
-    publishConfig: { access: 'public' },
     // as with BullMQ, every file can be asked for
     exports: { '.': ours.exports['.'], './package.json': './package.json', './dist/*': './dist/*' },
+  };
+}
+
+/** What both packages have of ours. */
+function manifestOf({ version, main, module, types, license, engines, keywords }) {
+  return {
+    ...{ keywords, license, engines, main, module, types },
+    publishConfig: { access: 'public' },
     files: ['dist'],
     dependencies: { chasquimq: version },
   };
@@ -74,7 +112,10 @@ function manifest() {
 
 /** Each export is a statement of its own: so Node knows its name when an ES module imports it. */
 function commonJs(names) {
-  const own = Object.entries(CLASSES).map(([file, { name }]) => [name, `require('./classes/${file}.js').${name}`]);
+  const own = Object.entries(CLASSES).flatMap(([file, { name }]) =>
+    // a class has two names
+    [name, `${name}Pro`].map((exported) => [exported, `require('./classes/${file}.js').${name}`]),
+  );
   const from = { ...Object.fromEntries(names.map((name) => [name, `chasquimq.${name}`])), ...Object.fromEntries(own) };
   const statements = Object.entries(from).map(([name, value]) => `exports.${name} = ${value};`);
   const whole = "Object.defineProperty(module.exports, 'default', { value: module.exports });";
@@ -108,4 +149,18 @@ Major and minor are those of the BullMQ whose API this is; the patch counts up w
 \`Queue\`, \`Worker\` and \`FlowProducer\` are subclasses that only pass calls on, in the files in which BullMQ has them
 (\`dist/cjs/classes\`): tracers wrap them there. Import from \`bullmq\` alone in such a project: those that \`chasquimq\` itself exports
 are their base classes.
+`;
+
+const PRO_README = `# @chasquimq/as-bullmq-pro
+
+[ChasquiMQ](https://www.npmjs.com/package/chasquimq) under the name and a version of BullMQ's paid edition, so that a code base moves without a
+change of its imports:
+
+\`\`\`json
+{ "dependencies": { "@taskforcesh/bullmq-pro": "npm:@chasquimq/as-bullmq-pro@^${PRO_REFERENCE}.0" } }
+\`\`\`
+
+Its exports are those of \`chasquimq/v5\`, as the paid edition stands on BullMQ 5: \`QueuePro\`, \`WorkerPro\`, \`JobPro\` and the like are the classes
+\`Queue\`, \`Worker\`, \`Job\`. It is no part of BullMQ Pro, and has no code of it. Major and minor are those of the paid edition whose documentation is the
+reference; the patch counts up with ChasquiMQ's versions (0.1.2 is ${PRO_REFERENCE}.1002).
 `;

@@ -1,10 +1,10 @@
 // Makes the packages of a release: one for each platform, with its addon, the licenses of all that is linked into it and no code;
-// `chasquimq`, which has those as optional dependencies; and the one that stands in for `bullmq`. Each is packed once, and the
-// tarballs lie beside a list in the order in which they are to be published.
+// `chasquimq`, which has those as optional dependencies; and those that stand in for BullMQ and its paid edition. Each is packed once, and
+// the tarballs lie beside a list in the order in which they are to be published.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeCompanion } from './companion.mjs';
+import { writeCompanion, writeProCompanion } from './companion.mjs';
 import { writeNotices } from './licenses.mjs';
 import { forCmd, root, say, Stop } from './step.mjs';
 
@@ -39,9 +39,10 @@ export function packRelease([artifacts, folder]) {
   writeNotices([staged]);
   stageMain(join(staged, 'chasquimq'), names);
   writeCompanion(join(staged, 'as-bullmq'), names);
+  writeProCompanion(join(staged, 'as-bullmq-pro'), names);
 
   const packed = pack(
-    [...platforms(), 'chasquimq', 'as-bullmq'].map((name) => join(staged, name)),
+    [...platforms(), 'chasquimq', 'as-bullmq', 'as-bullmq-pro'].map((name) => join(staged, name)),
     folder,
   );
   writeFileSync(join(folder, LIST), `${JSON.stringify(packed, null, 2)}\n`);

@@ -8,9 +8,10 @@
 //   publish <folder>            publishes what `pack` made, and goes on where a run before has stopped
 //   licenses <folder> [platform...]   writes the license, and the notices of all that is linked in, into packages of platforms
 //   companion <folder>          writes the package that stands in for `bullmq` into a folder
+//   companion-pro <folder>      the same for BullMQ's paid edition
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeCompanion } from './companion.mjs';
+import { writeCompanion, writeProCompanion } from './companion.mjs';
 import { writeNotices } from './licenses.mjs';
 import { manifests, packRelease } from './pack.mjs';
 import { prepareRelease } from './prepare.mjs';
@@ -27,6 +28,7 @@ const STEPS = {
   publish: publishRelease,
   licenses: writeNotices,
   companion: ([folder]) => writeCompanion(folder),
+  'companion-pro': ([folder]) => writeProCompanion(folder),
 };
 
 const HOW = `nothing is released from here: the tag of a version does it, on GitHub. docs/releasing.md says how.

@@ -1,6 +1,6 @@
 /**
  * ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError`, `BatchOptions`,
- * `WorkerCloseOptions`, and what concerns groups.
+ * `WorkerCloseOptions`, what concerns groups, and the names that BullMQ's paid edition has for these classes.
  *
  * @module chasquimq
  */
@@ -87,3 +87,13 @@ export { MetricNames, TelemetryAttributes } from './telemetry/names.js';
 export { SpanKind } from './types/telemetry.js';
 export type * from './types/telemetry.js';
 export type { WorkerListener } from './worker/worker-listener.js';
+
+// The names of BullMQ's paid edition. Nothing differs, so each is the class itself: `instanceof` holds whichever of its names a program imports.
+export { FlowProducer as FlowProducerPro } from './flow/flow-producer.js';
+export { Job as JobPro } from './job/job.js';
+export { JobScheduler as JobSchedulerPro } from './scheduler/job-scheduler.js';
+export { Queue as QueuePro } from './queue/queue.js';
+export { QueueEvents as QueueEventsPro } from './events/queue-events.js';
+export { Worker as WorkerPro } from './worker/worker.js';
+export type { QueueEventsListener as QueueEventsListenerPro } from './events/queue-events-listener.js';
+export type { SandboxedJob as SandboxedJobPro } from './sandbox/sandboxed-job.js';

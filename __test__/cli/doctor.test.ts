@@ -280,6 +280,29 @@ describe('doctor, reading code', () => {
     expect(idioms(five, gone)).toEqual(['v5-inner-exports gone.ts']);
   });
 
+  it("code for BullMQ's paid edition is read as that for chasquimq/v5, which its package becomes", () => {
+    const pro = [
+      "import { QueuePro } from '@taskforcesh/bullmq-pro';",
+      "const mail = new QueuePro('mail', { connection: { readOnly: true } });",
+      "await mail.add('news', {}, { repeat: { every: 1000 } });",
+    ].join('\n');
+    const told = findings(pro).map(({ id, places }) => [id, ...places.map(({ line }) => line)]);
+    expect(told).toContainEqual(['connection-options-without-effect', 2]);
+    expect(told.map(([id]) => id).filter((id) => /^v5-|^deep|^export/.test(String(id)))).toEqual([]);
+    const manifest = '{ "dependencies": { "@taskforcesh/bullmq-pro": "^7.46.0" } }';
+    const [tool] = findings(manifest, 'package.json');
+    expect([tool.id, tool.impact]).toEqual(['tool-@taskforcesh/bullmq-pro', 'check']);
+    expect(tool.text).toContain('"npm:@chasquimq/as-bullmq-pro@^7.46.0"');
+  });
+
+  it("bull-board's adapter for the paid edition, which shows jobs of groups twice, is found", () => {
+    const board = (adapter: string) => findings(`import { X } from '@bull-board/api/${adapter}';`);
+    expect(board('bullMQAdapter')).toEqual([]);
+    const [found] = board('bullMQProAdapter');
+    expect(found).toMatchObject({ id: 'tool-pro-adapter', impact: 'breaking', places: [{ file: 'a.ts', line: 1 }] });
+    expect(found.text).toContain('use BullMQAdapter');
+  });
+
   it('a file without queues is left alone, whatever it calls', () => {
     expect(findings('cache.getRepeatableJobs(); job.discard();')).toEqual([]);
   });

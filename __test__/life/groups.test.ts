@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { GroupMaxSizeExceededError, RateLimitError, Worker } from '../../src/index.js';
-import type { FlowProducer, Job, JobsOptions, WorkerOptions, Queue } from '../../src/index.js';
+import type { FlowProducer, Job, JobsOptions, WorkerOptions, Queue, QueueEvents } from '../../src/index.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, rejection, until } from '../support/waiting.js';
@@ -245,6 +245,21 @@ describe('groups', () => {
   });
 
   describe('pause', () => {
+    it('is told by the events of the queue, once for each change', async () => {
+      const events = stage.events() as unknown as QueueEvents;
+      const heard: string[] = [];
+      const hear = (name: string, groupId: string, id: string) => void heard.push(`${name} ${groupId} ${typeof id}`);
+      events.on('group-paused', ({ groupId }, id) => hear('paused', groupId, id));
+      events.on('group-resumed', ({ groupId }, id) => hear('resumed', groupId, id));
+      await queue().resumeGroup('a');
+      await queue().pauseGroup('a');
+      await queue().pauseGroup('a');
+      await queue().pauseGroup('b');
+      await queue().resumeGroup('a');
+      await until('the last one', () => heard.length === 3);
+      expect(heard).toEqual(['paused a string', 'paused b string', 'resumed a string']);
+    });
+
     it('starts no job of a paused group; what runs, ends', async () => {
       expect(await queue().pauseGroup('a')).toBe(true);
       expect(await queue().pauseGroup('a')).toBe(false);

@@ -25,6 +25,15 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
   'docs/moving-from-bullmq.md': [
     SWAP,
     {
+      with: 'QueuePro',
+      after: `
+        await once(worker, 'completed');
+        await worker.close();
+        await queue.close();`,
+      says: ['tenant 1 ana'],
+      endsByItself: true,
+    },
+    {
       with: 'BullQueue',
       before: `
         import { Queue as OldQueue } from 'bullmq';
@@ -37,6 +46,7 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
       says: ['0', 'daily 60000 digest ana'],
     },
   ],
+  'docs/guides/typescript.md': [{ with: 'Welcome | Bill', says: ['3.00'] }],
   'docs/quick-start.md': [
     {
       with: '// worker.mjs',

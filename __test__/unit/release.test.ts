@@ -163,7 +163,12 @@ describe('what a release publishes', () => {
 
   it('is listed in the order of publication, and what is new to the registry has a scope', () => {
     const addons = platforms.map((platform) => `@chasquimq/addon-${platform}`);
-    expect(list.map(({ name }) => name)).toEqual([...addons, 'chasquimq', '@chasquimq/as-bullmq']);
+    expect(list.map(({ name }) => name)).toEqual([
+      ...addons,
+      'chasquimq',
+      '@chasquimq/as-bullmq',
+      '@chasquimq/as-bullmq-pro',
+    ]);
   });
 
   it('names the repository, where it is described, and where faults are told', () => {
@@ -207,6 +212,17 @@ it('what stands in for bullmq has a version of BullMQ, which counts up with ours
   const bullmq = read(fileURLToPath(new URL('../../package.json', import.meta.url))).devDependencies.bullmq.split('.');
   expect(name).toBe('@chasquimq/as-bullmq');
   expect(its).toBe(`${bullmq[0]}.${bullmq[1]}.${(major * 1000 + minor) * 1000 + patch}`);
+  expect(dependencies).toEqual({ chasquimq: version });
+  rmSync(folder, { recursive: true });
+});
+
+it("what stands in for BullMQ's paid edition has a version of that", () => {
+  const folder = mkdtempSync(join(tmpdir(), 'chasquimq-release-'));
+  expect(run('companion-pro', folder)).toMatchObject({ status: 0 });
+  const { name, version: its, dependencies } = read(join(folder, 'package.json'));
+  const [major, minor, patch] = version.split('.').map(Number);
+  expect(name).toBe('@chasquimq/as-bullmq-pro');
+  expect(its).toBe(`7.46.${(major * 1000 + minor) * 1000 + patch}`);
   expect(dependencies).toEqual({ chasquimq: version });
   rmSync(folder, { recursive: true });
 });

@@ -27,6 +27,10 @@ export interface QueueEventsListener<ReturnType = any> extends IoredisListener {
   error: (args: Error) => void;
   /** The job failed for good. */
   failed: (args: { jobId: string; failedReason: string; prev?: string }, id: string) => void;
+  /** `queue.pauseGroup` has paused a group, which was not. Not in BullMQ. */
+  'group-paused': (args: { groupId: string }, id: string) => void;
+  /** `queue.resumeGroup` has resumed a group, which was paused. Not in BullMQ. */
+  'group-resumed': (args: { groupId: string }, id: string) => void;
   /** The queue was paused. */
   paused: (args: object, id: string) => void;
   /** The job's progress was stored. */

@@ -30,3 +30,12 @@ export type {
   RepeatableJob,
   RepeatOptions,
 } from './types.js';
+
+// The names of BullMQ's paid edition, which stands on BullMQ 5.
+export { JobScheduler as JobSchedulerPro } from './base-classes.js';
+export { FlowProducer as FlowProducerPro } from './flow-producer.js';
+export { Job as JobPro } from './job.js';
+export { Queue as QueuePro } from './queue.js';
+export { QueueEvents as QueueEventsPro } from './queue-events.js';
+export { Worker as WorkerPro } from './worker.js';
+export type { QueueEventsListener as QueueEventsListenerPro } from './types.js';

@@ -13,7 +13,7 @@ import type { BulkJobOptions, JobsOptions } from './types.js';
  * Source: BullMQ 5.81 `Job`.
  */
 /* eslint-disable @typescript-eslint/no-explicit-any -- the defaults are BullMQ's: untyped queues stay untyped */
-// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- the interface below tells a type alone: the member is inherited
+// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- the interface below tells types alone: the members are inherited
 export class Job<
   DataType = any,
   ReturnType = any,
@@ -124,8 +124,8 @@ export function bulkOptions<J extends { opts?: BulkJobOptions }>(jobs: J[]): J[]
 
 markOwn(Job);
 
-/** What a job was added with, and what it says of repetitions. */
-/* eslint-disable @typescript-eslint/no-unused-vars, @typescript-eslint/no-explicit-any -- an interface that is merged has the parameters of its class */
+/** What a job was added with, and what it says of repetitions; and the jobs beside it, which are of this class, too. */
+/* eslint-disable @typescript-eslint/no-explicit-any -- an interface that is merged has the parameters of its class */
 export interface Job<
   DataType = any,
   ReturnType = any,
@@ -134,5 +134,6 @@ export interface Job<
 > {
   get opts(): JobsOptions;
   set opts(opts: JobsOptions);
+  getBatch(): Job<DataType, ReturnType, NameType, ProgressType>[];
 }
-/* eslint-enable @typescript-eslint/no-unused-vars, @typescript-eslint/no-explicit-any */
+/* eslint-enable @typescript-eslint/no-explicit-any */

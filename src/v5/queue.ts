@@ -271,6 +271,11 @@ export interface Queue<
   getPrioritized(start?: number, end?: number): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]>;
   getCompleted(start?: number, end?: number): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]>;
   getFailed(start?: number, end?: number): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]>;
+  getGroupJobs(
+    groupId: string,
+    start?: number,
+    end?: number,
+  ): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]>;
   on<U extends keyof QueueListener<JobBase<DataType, DataType, ResultType, NameType>>>(
     event: U,
     listener: QueueListener<JobBase<DataType, DataType, ResultType, NameType>>[U],

@@ -24,7 +24,7 @@ export interface Examination {
 const ORDER: readonly Impact[] = ['breaking', 'check', 'none'];
 
 /** Modules whose users have queues. */
-const HAS_QUEUES = /^(bullmq|chasquimq|@nestjs\/bullmq)(\/|$)/;
+const HAS_QUEUES = /^(bullmq|@taskforcesh\/bullmq-pro|chasquimq|@nestjs\/bullmq)(\/|$)/;
 
 export function examine({ files, manifests, unreadable }: CodeBase): Examination {
   const read = files.map(({ path, text }) => ({ path, uses: usesOf(text) }));

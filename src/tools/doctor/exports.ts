@@ -35,6 +35,9 @@ export const NOT_EXPORTED: ReadonlyMap<string, string> = new Map(
   WHY.flatMap(([names, why]) => names.split(' ').map((name) => [name, why] as const)),
 );
 
+/** What can be imported. */
+const PACKAGES = ['bullmq', '@taskforcesh/bullmq-pro', 'chasquimq', 'chasquimq/v5'];
+
 /** Imports that find nothing. */
 export function missingExportsIn(files: readonly FileUses[]): Finding[] {
   const isMissing = ({ kind, name }: Use): boolean => kind === 'name' && NOT_EXPORTED.has(name);
@@ -47,8 +50,7 @@ export function missingExportsIn(files: readonly FileUses[]): Finding[] {
     text: NOT_EXPORTED.get(name) ?? '',
     places: placesOf(files, (use) => isMissing(use) && use.name === name),
   }));
-  const isDeep = ({ kind, name }: Use): boolean =>
-    kind === 'import' && isQueueModule(name) && !['bullmq', 'chasquimq', 'chasquimq/v5'].includes(name);
+  const isDeep = ({ kind, name }: Use): boolean => kind === 'import' && isQueueModule(name) && !PACKAGES.includes(name);
   const deep = placesOf(files, isDeep);
   if (deep.length === 0) return missing;
   const title = "files of BullMQ's own are imported";

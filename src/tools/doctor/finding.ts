@@ -6,7 +6,8 @@ export interface Place {
   readonly line: number;
 }
 
-const V5 = /^chasquimq\/v5$/;
+// what stands in for the paid edition is `chasquimq/v5`
+const V5 = /^(chasquimq\/v5|@taskforcesh\/bullmq-pro)$/;
 const PLAIN = /^(bullmq|chasquimq|@nestjs\/bullmq)$/;
 
 /** Something that somebody who moves should know. Field names are part of doctor's `--json` output. */

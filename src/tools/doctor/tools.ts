@@ -29,8 +29,8 @@ const TOOLS: readonly Tool[] = [
   },
   {
     name: /^@taskforcesh\/bullmq-pro$/,
-    impact: 'breaking',
-    text: 'Groups and observables of BullMQ Pro are not here. Of batches there is the option batch: { size }.',
+    impact: 'check',
+    text: 'With "@taskforcesh/bullmq-pro": "npm:@chasquimq/as-bullmq-pro@^7.46.0" its programs get the classes of chasquimq/v5, and keep their imports.',
   },
   {
     name: /^(dd-trace|newrelic|@sentry\/(node|nestjs|opentelemetry)|.*instrumentation-bullmq|elastic-apm-node)$/,
@@ -53,6 +53,9 @@ const TOOLS: readonly Tool[] = [
     text: 'Works with the alias "bullmq": "npm:chasquimq", which gives it ChasquiMQ for BullMQ.',
   },
 ];
+
+/** Shows jobs of groups once more, beside those that the counts have. */
+const PRO_ADAPTER = /^@bull-board\/api\/(.*\/)?bullMQPro/i;
 
 interface Manifest {
   readonly dependencies?: Readonly<Record<string, string>>;
@@ -98,6 +101,20 @@ export function toolsIn(manifests: readonly CodeFile[], files: readonly FileUses
       const { impact, text } = tool;
       found.set(name, { kind: 'tool', id: `tool-${name}`, impact, title: `the package ${name}`, text, places });
     }
+  }
+  const adapters = placesOf(files, ({ kind, name }) => kind === 'import' && PRO_ADAPTER.test(name));
+  if (adapters.length > 0) {
+    const title = "bull-board's `BullMQProAdapter` shows jobs of groups twice";
+    const text =
+      'It adds the jobs of groups to getJobCounts() and getJobs(), which have them here: use BullMQAdapter, which shows each once.';
+    found.set('pro-adapter', {
+      kind: 'tool',
+      id: 'tool-pro-adapter',
+      impact: 'breaking',
+      title,
+      text,
+      places: adapters,
+    });
   }
   const places = placesOf(files, ({ kind }) => kind === 'key');
   if (places.length > 0) {

@@ -12,8 +12,8 @@ export interface Use {
   readonly to?: string;
 }
 
-/** Whether a module is BullMQ, or ours. */
-export const isQueueModule = (name: string): boolean => /^(bullmq|chasquimq)(\/|$)/.test(name);
+/** Whether a module is BullMQ, its paid edition, or ours. */
+export const isQueueModule = (name: string): boolean => /^(bullmq|@taskforcesh\/bullmq-pro|chasquimq)(\/|$)/.test(name);
 
 /** Keys of BullMQ's that a program spells out. */
 const RAW_KEY = /(^|[^\w])bull:[\w*{$:-]/;
@@ -22,6 +22,9 @@ const LISTENERS = new Set(['on', 'once', 'addListener', 'prependListener', 'off'
 
 /** Classes whose objects have a connection. */
 const CLASSES = new Set(['Queue', 'Worker', 'FlowProducer', 'QueueEvents']);
+
+/** What a class of the paid edition is here: `QueuePro` is `Queue`. */
+const classOf = (name: string): string => (CLASSES.has(name.replace(/Pro$/, '')) ? name.replace(/Pro$/, '') : name);
 
 /** Methods that are given states of jobs. */
 const TAKE_STATES = new Set(['getJobCounts', 'getJobCountByTypes', 'getJobs', 'getRanges', 'clean']);
@@ -91,7 +94,7 @@ function actsOf(tokens: readonly Token[]): Use[] {
     const isMember = is(last, '.') || is(last, '?.');
     const of = isMember ? (tokens[i - 2]?.text ?? '') : '';
     const isCalled = is(next, '(') || (is(next, '?.') && is(tokens[i + 2], '(')) || isGenericCall(tokens, i);
-    if (CLASSES.has(text)) uses.push(...holderOf(tokens, i));
+    if (CLASSES.has(classOf(text))) uses.push(...holderOf(tokens, i));
     if (isMember && isCalled) uses.push({ kind: 'call', name: text, line, of });
     else if (isMember) uses.push({ kind: 'member', name: text, line, of });
     const event = tokens[i + 2];
@@ -143,7 +146,7 @@ function optionsOf(tokens: readonly Token[]): Use[] {
 function calleeOf(tokens: readonly Token[], at: number): string {
   const name = tokens[at - 1];
   if (name?.kind !== 'word') return '';
-  return isWord(tokens[at - 2], 'new') ? `new ${name.text}` : name.text;
+  return isWord(tokens[at - 2], 'new') ? `new ${classOf(name.text)}` : name.text;
 }
 
 /** What the object that opens at `at` is given to; undefined where the brace opens no object. */
