@@ -1,5 +1,6 @@
 /** The account of every job: what the ledgers, the event log and the server's state say about it, held against each other. */
 import type { Left } from './calm.js';
+import { crowdsIn } from './crowds.js';
 import { Excuses, LastWords } from './excuses.js';
 import type { Cause, Repeat } from './excuses.js';
 import type { Injected } from './faults.js';
@@ -80,6 +81,8 @@ function nothingWrong() {
     stuck: [] as string[],
     /** Waited in a calm time, though a worker was idle. */
     neglected: [] as string[],
+    /** More jobs of a group ran at once than its concurrency lets. */
+    crowded: [] as string[],
     missedByObserver: [] as string[],
     heardTwiceByObserver: [] as string[],
     /** What kept a server, or this process, from everything else for too long. */
@@ -121,6 +124,7 @@ export function settle({ entries, faults, standstills, recorded, observed, kept,
 
   const { neglects, ...idleness } = watchIdleness(jobs, entries, calms);
   wrong.neglected.push(...neglects);
+  wrong.crowded.push(...crowdsIn(jobs.values()));
 
   const sent = [...jobs.values()].filter(({ kind }) => kind !== 'iteration');
   const ended = (state: string) => sent.filter(({ ends }) => ends[0]?.state === state).length;

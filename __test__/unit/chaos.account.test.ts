@@ -20,6 +20,14 @@ const KILL: Injected = {
   detail: '',
 };
 
+/** The lines of a job that ran from one time to another. */
+const ran = (key: string, kind: string, from: number, to: number): string[] => [
+  `9000 sent ${key} ${kind} removed -`,
+  `9001 acked ${key} ${key}`,
+  `${from} started ${key} ${key} 1 0 1.${key}`,
+  `${to} ended ${key} 1.${key} returned`,
+];
+
 function accountOf(
   lines: readonly string[],
   ends: readonly [id: string, key: string][],
@@ -51,6 +59,20 @@ function accountOf(
 const sent = (key: string) => `9000 sent ${key} plain removed -`;
 
 describe('chaos.account', () => {
+  it.each([
+    ['run at once is wrong', 9_105, ['crowded']],
+    ['run one after the other is right', 9_110, []],
+  ])('a third job of a group of which two %s', (_, from, wrong) => {
+    const lines = [
+      ...ran('a', 'tenant-1', 9_100, 9_110),
+      ...ran('b', 'tenant-1', 9_101, 9_120),
+      ...ran('c', 'tenant-1', from, 9_130),
+    ];
+    const others = ran('d', 'tenant-2', 9_105, 9_106);
+    const ends = ['a', 'b', 'c', 'd'].map((key): [string, string] => [key, `1.${key} ${key}`]);
+    expect(accountOf([...lines, ...others], ends)).toEqual({ unheard: 0, wrong });
+  });
+
   it.each<[string, number, { unheard: number; wrong: string[] }]>([
     ['before its replica had heard everything is lost', 9_989, { unheard: 0, wrong: ['lost'] }],
     ['after that is unheard', 9_991, { unheard: 1, wrong: [] }],

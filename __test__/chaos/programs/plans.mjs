@@ -51,9 +51,19 @@ const kinds = {
     },
     opts: PATIENT,
   }),
+  // of a group, of which only some run at once
+  ...Object.fromEntries([0, 1, 2].map((i) => [`tenant-${i}`, tenant(`tenant-${i}`)])),
   // meets a limit, which keeps every worker from every job for so long
   limited: (random) => ({ data: { byStarts: true, moves: [{ to: 'limit', ms: 10 + random(60) }] }, opts: PATIENT }),
 };
+
+/** Some are tried again. */
+function tenant(id) {
+  return (random) => ({
+    data: { fails: random(5) === 0 ? 1 : 0 },
+    opts: { ...PATIENT, group: { id, weight: 1 + random(3) } },
+  });
+}
 
 /** A job of one kind. */
 export function make(kind, key, random) {

@@ -16,6 +16,7 @@ const queue = new Queue(QUEUE, { connection, streams: { events: { maxLen: 100_00
 const worker = new Worker(QUEUE, SANDBOX ? new URL('./sandboxed.mjs', import.meta.url) : BATCH ? runBatch : run, {
   connection,
   batch: BATCH && { size: Number(BATCH) },
+  group: { concurrency: 2 },
   useWorkerThreads: SANDBOX === 'thread',
   name: NAME,
   concurrency: Number(CONCURRENCY),

@@ -1,0 +1,38 @@
+/** Whether more jobs of a group ran at once than its concurrency lets. */
+import type { JobAccount } from './jobs.js';
+
+/** Jobs of these kinds have a group, called like the kind (programs/plans.mjs), of which every worker lets so many run (programs/worker.mjs). */
+const TENANT = /^tenant-\d$/;
+const MOST_AT_ONCE = 2;
+
+interface Span {
+  readonly key: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * Only runs count whose outcome is recorded: their workers held the job from before the handler began until after it ended, whatever other workers took it for
+ * lost meanwhile.
+ */
+export function crowdsIn(jobs: Iterable<JobAccount>): string[] {
+  const spans = new Map<string, Span[]>();
+  for (const { key, kind, ends, runs } of jobs) {
+    const run = TENANT.test(kind) ? runs.get(ends[0]?.text.split(' ').at(-2) ?? '') : undefined;
+    if (run?.endedAt === undefined) continue;
+    spans.set(kind, [...(spans.get(kind) ?? []), { key, from: run.at, to: run.endedAt }]);
+  }
+  return [...spans].flatMap(([kind, all]) => crowdsOf(kind, all));
+}
+
+function crowdsOf(kind: string, spans: Span[]): string[] {
+  spans.sort((one, other) => one.from - other.from);
+  const found: string[] = [];
+  let running: Span[] = [];
+  for (const span of spans) {
+    running = [...running.filter(({ to }) => to > span.from), span];
+    if (running.length > MOST_AT_ONCE)
+      found.push(`${kind} at ${span.from}: ${running.map(({ key, from, to }) => `${key} ${from}..${to}`).join(', ')}`);
+  }
+  return found;
+}
