@@ -17,6 +17,7 @@ import type {
   QueueEventsLike,
   QueueLike,
   WorkerLike,
+  WorkerSettings,
 } from './adapters/library.js';
 import { Crowd } from './crowd.js';
 import { Stopwatch } from './measure.js';
@@ -42,6 +43,7 @@ export interface StageSettings {
 export interface Crew {
   readonly processor: Processor;
   readonly concurrency: number;
+  readonly group?: WorkerSettings['group'];
   readonly onCompleted: (job: JobLike) => void;
   /** Without it, a failure fails the run. */
   readonly onFailed?: (job: JobLike | undefined, error: Error) => void;
@@ -135,9 +137,9 @@ export class Stage {
   }
 
   /** A worker that is connected and does not run yet. Every worker has the same three listeners on both sides. */
-  async openWorker({ processor, concurrency, onCompleted, onFailed }: Crew): Promise<WorkerLike> {
+  async openWorker({ processor, concurrency, group, onCompleted, onFailed }: Crew): Promise<WorkerLike> {
     const { library, queueName } = this.settings;
-    const settings = { ...this.place(library.shared), concurrency, autorun: false };
+    const settings = { ...this.place(library.shared), concurrency, autorun: false, ...(group && { group }) };
     const worker = new library.Worker(queueName, processor, settings);
     worker.on('error', (error) => this.fail(error));
     worker.on('failed', onFailed ?? ((_, error) => this.fail(error)));

@@ -40,6 +40,8 @@ export interface JobSettings {
   readonly delay?: number;
   readonly priority?: number;
   readonly removeOnComplete?: boolean;
+  /** BullMQ knows none, and runs the jobs one behind the other. */
+  readonly group?: { readonly id: string };
 }
 
 export interface BulkEntry {
@@ -78,6 +80,11 @@ export interface WorkerSettings {
   readonly prefix?: string;
   readonly concurrency: number;
   readonly autorun: boolean;
+  /** BullMQ knows none. */
+  readonly group?: {
+    readonly concurrency: number;
+    readonly limit: { readonly max: number; readonly duration: number };
+  };
 }
 
 export interface QueueLike {

@@ -8,6 +8,7 @@ import { delayedScenario } from './delayed.js';
 import { distanceScenarios } from './distance.js';
 import { flowScenario } from './flow.js';
 import { getScenarios } from './getters.js';
+import { groupScenarios } from './groups.js';
 import { idleScenario } from './idle.js';
 import { latencyScenario } from './latency.js';
 import { listenerScenarios } from './listeners.js';
@@ -30,6 +31,7 @@ import { workerScenarios } from './worker.js';
 export const scenarios: readonly Scenario[] = [
   ...addScenarios,
   ...workerScenarios,
+  ...groupScenarios,
   ...waitingScenarios,
   ...cpuScenarios,
   retryScenario,

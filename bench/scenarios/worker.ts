@@ -5,12 +5,12 @@
  * last warm-up job completes, stops when the last job of all does, and exactly the jobs completed in between are counted:
  * a library that reports completions in batches gains nothing from a batch that straddles the start.
  */
-import type { JobSettings, JobState } from '../adapters/library.js';
+import type { JobSettings, JobState, WorkerSettings } from '../adapters/library.js';
 import { throughputMetrics } from '../measure.js';
 import type { Sample } from '../measure.js';
 import type { Stage } from '../stage.js';
 import { fill } from './scenario.js';
-import type { Scenario } from './scenario.js';
+import type { Contents, Scenario } from './scenario.js';
 
 interface WorkerScenario {
   readonly name: string;
@@ -33,6 +33,8 @@ function workerScenario({ name, title, concurrency, retention, firstProbe }: Wor
 interface Work {
   readonly concurrency: number;
   readonly retention: JobSettings;
+  readonly optionsOf?: Contents['optionsOf'];
+  readonly group?: WorkerSettings['group'];
   processor(): Promise<unknown>;
 }
 
@@ -43,11 +45,11 @@ export function warmUpOf(jobs: number, concurrency: number): number {
 
 /** Runs warm-up and measured jobs, and samples the measured ones. */
 export async function processAll(stage: Stage, jobs: number, work: Work): Promise<Sample> {
-  const { concurrency, retention, processor } = work;
+  const { concurrency, retention, processor, optionsOf, group } = work;
   const warmUp = warmUpOf(jobs, concurrency);
   const total = warmUp + jobs;
   const queue = await stage.openQueue(retention);
-  await fill(queue, total);
+  await fill(queue, total, { optionsOf });
 
   const watch = stage.stopwatch();
   const completions = stage.tally(total);
@@ -60,6 +62,7 @@ export async function processAll(stage: Stage, jobs: number, work: Work): Promis
   const worker = await stage.openWorker({
     processor,
     concurrency,
+    group,
     onCompleted: (job) => {
       completions.add(job);
       if (completions.count === warmUp) setImmediate(startClock);

@@ -27,6 +27,7 @@ mod find_failed;
 mod find_lost;
 mod flows;
 mod gather;
+mod groups_at_random;
 mod job_state;
 mod limit_left;
 mod list_active;

@@ -1,0 +1,222 @@
+//! Random operations on jobs of groups. After each one every key is compared with the others (`probe::check`), and what was taken with the rules of its step:
+//! no group has more active jobs than its concurrency, a paused group starts none, and in the end every job has run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use redis::Value;
+
+use crate::{
+    given::{
+        plan::Plan,
+        queue::{run_once, TestQueue},
+        step::{of, Fail, Step},
+    },
+    model::random::Random,
+    probe::tree::Tree,
+};
+
+const GROUPS: [&str; 4] = ["a", "b", "c", "d"];
+const CONCURRENCY: i64 = 2;
+const OPERATIONS: u64 = 150;
+/// What is delayed is due by then.
+const END_MS: u64 = 1_000_000;
+
+struct Drive {
+    queue: TestQueue,
+    random: Random,
+    now_ms: u64,
+    added: u64,
+    // the group of each job that is active
+    active: BTreeMap<String, String>,
+    paused: BTreeSet<&'static str>,
+    unfinished: BTreeSet<String>,
+}
+
+/// The group in an id.
+fn group_of(id: &str) -> String {
+    id[..1].to_owned()
+}
+
+impl Drive {
+    fn seeded(seed: u64) -> Self {
+        Self {
+            queue: TestQueue::fresh(),
+            random: Random::seeded(seed),
+            now_ms: 1000,
+            added: 0,
+            active: BTreeMap::new(),
+            paused: BTreeSet::new(),
+            unfinished: BTreeSet::new(),
+        }
+    }
+
+    fn add(&mut self) {
+        let mut plan = Plan::new();
+        for _ in 0..=self.random.below(4) {
+            self.added += 1;
+            let group = *self.random.pick(&GROUPS);
+            let id = format!("{group}{}", self.added);
+            let due_ms = if self.random.once_in(4) {
+                self.now_ms + 1 + self.random.below(50)
+            } else {
+                0
+            };
+            // below 0: a group of strict order from now on
+            let weight = *self.random.pick(&[0.0, 0.0, 3.0, -1.0]);
+            plan = plan.grouped_within(&id, due_ms, (group, 0, weight), self.random.below(3) as i64);
+            self.unfinished.insert(id);
+        }
+        if self.random.once_in(5) {
+            self.added += 1;
+            let id = format!("-{}", self.added);
+            plan = plan.record(&id);
+            self.unfinished.insert(id);
+        }
+        self.queue.add(self.now_ms, plan);
+    }
+
+    /// How some active jobs end.
+    fn with_ends(&mut self, mut step: Step) -> Step {
+        let ids: Vec<String> = self.active.keys().cloned().collect();
+        for id in ids {
+            let place = of(&id);
+            step = match self.random.below(8) {
+                0 => step.back(&place, self.random.once_in(2)),
+                1 => step.fail(&place, &Fail::to("waiting")),
+                2 => {
+                    let due_ms = self.now_ms + 1 + self.random.below(80);
+                    step.fail(
+                        &place,
+                        &Fail {
+                            due_ms,
+                            ..Fail::to("delayed")
+                        },
+                    )
+                }
+                3 => {
+                    self.unfinished.remove(&id);
+                    step.fail(&place, &Fail::to("failed"))
+                }
+                4 | 5 => {
+                    self.unfinished.remove(&id);
+                    step.done_record(&id, "1")
+                }
+                _ => continue,
+            };
+            self.active.remove(&id);
+        }
+        step
+    }
+
+    fn step(&mut self, want: i64) {
+        let mut step = Step::by("w").want(want).at(self.now_ms).group_rules(CONCURRENCY, 0, 0);
+        if self.random.once_in(3) {
+            step = step.fair();
+        }
+        let step = self.with_ends(step);
+        let call = self.queue.step_call(&step);
+        let Value::Array(reply) = self.queue.carry_out_value(&call) else {
+            panic!("a reply")
+        };
+        assert_eq!(reply[0], Value::Array(Vec::new()), "no outcome is refused");
+        let Value::Array(taken) = &reply[1] else {
+            panic!("what was taken")
+        };
+        for pair in taken.windows(2) {
+            let [Value::Int(..0), Value::BulkString(columns)] = pair else {
+                continue;
+            };
+            for id in Tree::one(columns).items()[0].items().iter().map(Tree::string) {
+                let group = group_of(&id);
+                assert!(
+                    !self.paused.contains(group.as_str()),
+                    "{id} starts while its group is paused"
+                );
+                assert_eq!(self.active.insert(id.clone(), group.clone()), None, "{id} starts twice");
+                let running = self.active.values().filter(|other| **other == group).count() as i64;
+                assert!(group == "-" || running <= CONCURRENCY, "{running} of {group} run");
+            }
+        }
+    }
+
+    fn lose(&mut self) {
+        self.queue.end_lease("w");
+        self.queue.bring_back(self.now_ms, 1, "", &[], 1_000);
+        self.active.clear();
+    }
+
+    fn turn_pause(&mut self) {
+        let group = *self.random.pick(&GROUPS);
+        let what = if self.paused.insert(group) {
+            "pause"
+        } else {
+            self.paused.remove(group);
+            "resume"
+        };
+        run_once!(self.queue, SET_GROUP, self.now_ms, group, what, "", "");
+    }
+
+    fn touch_one(&mut self) {
+        let ids: Vec<String> = self.unfinished.iter().cloned().collect();
+        if ids.is_empty() {
+            return;
+        }
+        let id = self.random.pick(&ids).clone();
+        match self.random.below(3) {
+            0 => drop(run_once!(self.queue, CHANGE_PRIORITY; &id, self.random.below(4), 0)),
+            1 if !self.active.contains_key(&id) => {
+                run_once!(self.queue, REMOVE_JOB, self.now_ms, &id, 0);
+                self.unfinished.remove(&id);
+            }
+            _ => drop(run_once!(self.queue, MOVE_DELAYED, self.now_ms, &id, 0)),
+        }
+    }
+
+    fn operate(&mut self) {
+        self.now_ms += self.random.below(30);
+        match self.random.below(12) {
+            0..=3 => self.add(),
+            4..=7 => {
+                let want = self.random.below(6) as i64;
+                self.step(want);
+            }
+            8 => self.turn_pause(),
+            9 | 10 => self.touch_one(),
+            _ => self.lose(),
+        }
+    }
+
+    /// Everything runs to its end.
+    fn end(&mut self) {
+        self.now_ms = END_MS;
+        for group in std::mem::take(&mut self.paused) {
+            run_once!(self.queue, SET_GROUP, self.now_ms, group, "resume", "", "");
+        }
+        for _ in 0..500 {
+            if self.unfinished.is_empty() {
+                break;
+            }
+            // a group that is held back looks again when the limit ends, by the server's clock
+            for group in GROUPS {
+                self.queue.command("ZADD", "groups-limited", &["XX", "1", group]);
+            }
+            self.now_ms += 100;
+            self.step(8);
+        }
+        assert_eq!(self.unfinished, BTreeSet::new());
+        for key in ["grouped", "groups", "groups-limited", "groups-maxed", "group-active"] {
+            self.queue.key_is(key, "(none)");
+        }
+    }
+}
+
+#[test]
+fn groups_keep_their_rules_whatever_happens() {
+    for seed in 1..=6 {
+        let mut drive = Drive::seeded(seed);
+        for _ in 0..OPERATIONS {
+            drive.operate();
+        }
+        drive.end();
+    }
+}
