@@ -1,6 +1,6 @@
 /**
  * ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError`, `BatchOptions`,
- * `WorkerCloseOptions`, and what concerns groups.
+ * `WorkerCloseOptions`, and what concerns groups and time limits.
  *
  * @module chasquimq
  */
@@ -19,6 +19,7 @@ export { Backoffs, type BuiltInStrategies } from './options/backoffs.js';
 export { CONNECTION_CLOSED_ERROR_MSG, ConnectionClosedError } from './errors/connection-closed-error.js';
 export { DELAYED_ERROR, DelayedError } from './errors/delayed-error.js';
 export { GroupMaxSizeExceededError } from './errors/group-max-size-exceeded-error.js';
+export { JobTimeoutError } from './errors/job-timeout-error.js';
 export { NotSupportedError } from './errors/not-supported-error.js';
 export { RATE_LIMIT_ERROR, RateLimitError } from './errors/rate-limit-error.js';
 export { UNRECOVERABLE_ERROR, UnrecoverableError } from './errors/unrecoverable-error.js';
@@ -57,6 +58,7 @@ export type {
   WorkerOptions,
 } from './options/worker.js';
 
+export type { TimeLimit } from './options/time-limits.js';
 export type { DatabaseType } from './types/database-type.js';
 export type { BackoffStrategy } from './types/backoff-strategy.js';
 export { ErrorCode } from './errors/error-code.js';

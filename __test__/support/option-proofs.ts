@@ -5,6 +5,12 @@
 export const proofs: Readonly<Record<string, readonly string[]>> = {
   'life/backpressure': ['QueueOptions.maxPendingAdds'],
   'life/worker.close.timeout': ['WorkerCloseOptions.force', 'WorkerCloseOptions.timeout'],
+  'life/worker.ttl': [
+    'DefaultJobOptions.timeout',
+    'DefaultJobOptions.timeoutIsFinal',
+    'WorkerOptions.killAfter',
+    'WorkerOptions.ttl',
+  ],
   'life/worker.batch': ['BatchOptions.size', 'WorkerOptions.batch'],
   'life/worker.batch.least': ['BatchOptions.minSize', 'BatchOptions.timeout'],
   'life/failed-jobs': [

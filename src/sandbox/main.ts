@@ -52,7 +52,9 @@ async function hear(message: ToChild): Promise<void> {
         return send({ cmd: 'failed', error: toPlainError(new Error('cannot start a not idling child process')) });
       return start(message);
     case 'cancel':
-      return (message.of === undefined ? running?.controller : running?.own?.[message.of])?.abort(message.reason);
+      return (message.of === undefined ? running?.controller : running?.own?.[message.of])?.abort(
+        message.error ? fromPlainError(message.error) : message.reason,
+      );
     case 'answer':
       return questions.get(message.question)?.(message);
     case 'stop':

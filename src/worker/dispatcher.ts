@@ -15,6 +15,7 @@ import { Drawing } from './drawing.js';
 import { FetchedBatch, type Fetched } from './fetched-batch.js';
 import { stringify } from '../native/json.js';
 import { errorFromNative, type CodedError } from '../native/native-error.js';
+import { JobTimeoutError } from '../errors/job-timeout-error.js';
 import { rejectWith } from '../errors/reject-with.js';
 import { thrownSignal } from '../errors/thrown-signal.js';
 import { FailureReplies } from './failure-replies.js';
@@ -157,6 +158,7 @@ export class Dispatcher {
     this.batches.length = 0;
     this.left = 0;
     this.options.batches?.disband();
+    this.options.limits.stop();
     if (this.options.runs) for (const job of this.sender.unstored()) this.traceEnd(job);
     this.sender.stop();
     this.waiters.stop();
@@ -175,6 +177,7 @@ export class Dispatcher {
   /** Gives back the jobs that run: the start is counted, the try is not. Their handlers are not heard any more. Call {@link flush} to send it. */
   abandonRunning(): void {
     this.behindCalls.clear();
+    this.options.limits.stop();
     for (const slot of this.slots) {
       const { job } = slot;
       if (!job) continue;
@@ -331,13 +334,22 @@ export class Dispatcher {
         throw refusal;
       }
       if (options.acceptsSignal) slot.controller = new AbortController();
+      const limit = options.limits.of(job);
       // Also turns a plain value, or another library's promise, into one that settles later.
-      const running = Promise.resolve(options.process(job, slot.token, slot.controller?.signal));
+      const running =
+        limit === undefined
+          ? Promise.resolve(options.process(job, slot.token, slot.controller?.signal))
+          : this.runWithin(limit, slot, job);
       // a promise may have a `then` of its own, which may call back twice or never
       void then.call(running, slot.onFulfilled, slot.onRejected);
     } catch (error) {
       void rejectWith(error).catch(slot.onRejected);
     }
+  }
+
+  private runWithin(ms: number, slot: Slot, job: Job): Promise<unknown> {
+    const { options } = this;
+    return options.limits.run(job, ms, slot, () => options.process(job, slot.token, slot.controller?.signal));
   }
 
   /** The job of a slot returned `value`. As {@link next}. */
@@ -414,7 +426,7 @@ export class Dispatcher {
       return this.next(slot);
     }
     try {
-      const isCut = this.interrupted && !isUnrecoverable(job, error);
+      const isCut = this.interrupted && !(error instanceof JobTimeoutError || isUnrecoverable(job, error));
       const signal = thrownSignal(error) ?? (isCut ? 'rateLimited' : undefined);
       if (signal === 'rateLimited') {
         this.sender.gathering.add({ handle, kind: signal });

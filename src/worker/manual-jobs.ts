@@ -9,6 +9,7 @@ import { Job } from '../job/job.js';
 import type { NativeJob, NativeWorker } from '../native/types.js';
 import type { ResolvedWorkerOptions } from '../options/worker.js';
 import type { TracedRuns } from '../telemetry/runs.js';
+import type { TimeLimits } from './time-limits.js';
 import type { JobJson } from '../types/job-json.js';
 import type { JobQueue } from '../job/minimal-queue.js';
 
@@ -36,6 +37,8 @@ export interface ManualJobsOptions {
   remake(): ((read: Job) => Job) | undefined;
   process(job: Job, token: string, signal?: AbortSignal): unknown;
   acceptsSignal: boolean;
+  /** As that of the dispatcher. */
+  limits: Pick<TimeLimits, 'of' | 'run'>;
   /** Spans of the jobs' runs, if there is telemetry. */
   runs: TracedRuns | undefined;
 }
@@ -130,7 +133,7 @@ export class ManualJobs {
 
   /** Runs the processor for a job, and stores how it ended. Gives the next job, if `fetchNext` allows. */
   async process(job: Job, token: string, fetchNext: () => boolean): Promise<Job | undefined> {
-    const { owner, acceptsSignal } = this.options;
+    const { owner, acceptsSignal, limits } = this.options;
     const mayFetch = (): boolean => !this.isStopped && fetchNext();
     const id = String(job.id);
     let value: unknown;
@@ -142,7 +145,9 @@ export class ManualJobs {
       }
       const controller = acceptsSignal ? new AbortController() : undefined;
       if (controller) this.controllers.set(id, controller);
-      value = await this.options.process(job, token, controller?.signal);
+      const run = (): unknown => this.options.process(job, token, controller?.signal);
+      const limit = limits.of(job);
+      value = await (limit === undefined ? run() : limits.run(job, limit, { controller }, run));
     } catch (error) {
       return this.failed(job, token, error, mayFetch);
     } finally {
