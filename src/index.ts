@@ -1,6 +1,6 @@
 /**
  * ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError`, `BatchOptions`,
- * `WorkerCloseOptions`, and what concerns groups and time limits.
+ * `WorkerCloseOptions`, and what concerns groups, time limits and observables.
  *
  * @module chasquimq
  */
@@ -76,9 +76,10 @@ export type {
 export type { Metrics } from './types/metrics.js';
 export { MetricsTime } from './types/metrics-time.js';
 export type { MinimalJob } from './types/minimal-job.js';
+export type { ObservableLike, ObservedLike } from './job/observable.js';
 export type { MinimalQueue } from './job/minimal-queue.js';
 export type { ParentKeyOpts, ParentKeys } from './types/parent.js';
-export type { Processor } from './worker/processor.js';
+export type { ObservingProcessor, Processor } from './worker/processor.js';
 export type { QueueEventsListener } from './events/queue-events-listener.js';
 export type { QueueListener } from './queue/queue-listener.js';
 export type { QueueMeta } from './queue/queue-meta.js';

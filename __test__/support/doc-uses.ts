@@ -216,6 +216,13 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
     },
   ],
   'docs/guides/cancelling.md': [{ with: 'job.remove', after: 'console.log(await job.getState());', says: ['unknown'] }],
+  'docs/guides/observables.md': [
+    {
+      with: '@@observable',
+      after: "await new Queue('ticks', { connection }).add('tick', {}); await once(worker, 'completed');",
+      says: ['3'],
+    },
+  ],
   'docs/guides/timeouts.md': [
     {
       with: 'ttl: 5000',
@@ -231,7 +238,8 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
     {
       with: 'killAfter',
       before: "await new Queue('pages', { connection }).add('page', {});",
-      after: "console.log((await once(impatient, 'failed'))[1].message);",
+      // `once` of Node would throw the error
+      after: "await new Promise((done) => impatient.on('failed', (_, error) => done(console.log(error.message))));",
       says: ['never ends', /^The handler of job page \(id 1\) runs on/, 'Job page took longer than 100 ms'],
     },
   ],

@@ -6,6 +6,7 @@
 import { WaitingError } from '../errors/waiting-error.js';
 import { enterBatch, leaveBatch, type BatchMember } from '../job/batch-member.js';
 import type { Job } from '../job/job.js';
+import { isObservable, lastValueOf } from '../job/observable.js';
 import type { BatchOptions } from '../options/worker.js';
 import { Gatherer } from './gatherer.js';
 
@@ -260,7 +261,9 @@ export class Batches {
   private async runAll(batch: readonly Joined[]): Promise<(i: number) => NonNullable<BatchMember['said']>> {
     const [{ job, token }] = batch;
     try {
-      const value = await this.owner.process(job, token, signalOf(batch));
+      const signal = signalOf(batch);
+      const returned = await this.owner.process(job, token, signal);
+      const value = isObservable(returned) ? await lastValueOf(returned, signal) : returned;
       if (Array.isArray(value) && value.length === batch.length) return (i) => ({ result: value[i] as unknown });
       return () => ({ result: value });
     } catch (error) {

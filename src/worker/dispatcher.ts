@@ -21,6 +21,7 @@ import { thrownSignal } from '../errors/thrown-signal.js';
 import { FailureReplies } from './failure-replies.js';
 import { failureOf, isUnrecoverable, reasonNotToRun, type AttemptFailure } from '../job/attempt-policy.js';
 import type { Job } from '../job/job.js';
+import { isObservable, type ObservableLike } from '../job/observable.js';
 import { answersBefore } from '../job/open-calls.js';
 import type { WorkerMessage } from '../native/types.js';
 import { OutcomeSender } from './outcome-sender.js';
@@ -357,6 +358,7 @@ export class Dispatcher {
     if (this.options.batches?.goesBack(slot.job!)) return this.putBack(slot);
     let text: string | undefined;
     try {
+      if (isObservable(value)) return this.observe(slot, value);
       slot.job!.recordResult(value);
       text = value === undefined ? undefined : stringify(value);
     } catch (error) {
@@ -364,6 +366,12 @@ export class Dispatcher {
     }
     const answers = answersBefore(this.options.owner, slot.job!);
     return answers ? this.completeBehind(answers, slot, value, text) : this.complete(slot, value, text);
+  }
+
+  /** Its last value is the result. */
+  private observe(slot: Slot, observable: ObservableLike<unknown>): false {
+    void this.options.observe(slot.job!, observable, slot).then(slot.onFulfilled, slot.onRejected);
+    return false;
   }
 
   private complete(slot: Slot, value: unknown, text: string | undefined): boolean {

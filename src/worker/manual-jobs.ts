@@ -6,9 +6,11 @@ import { thrownSignal } from '../errors/thrown-signal.js';
 import { reasonNotToRun } from '../job/attempt-policy.js';
 import type { Follower } from '../scheduler/iterations.js';
 import { Job } from '../job/job.js';
+import { isObservable } from '../job/observable.js';
 import type { NativeJob, NativeWorker } from '../native/types.js';
 import type { ResolvedWorkerOptions } from '../options/worker.js';
 import type { TracedRuns } from '../telemetry/runs.js';
+import type { Observe, SignalHolder } from './observe.js';
 import type { TimeLimits } from './time-limits.js';
 import type { JobJson } from '../types/job-json.js';
 import type { JobQueue } from '../job/minimal-queue.js';
@@ -39,6 +41,7 @@ export interface ManualJobsOptions {
   acceptsSignal: boolean;
   /** As that of the dispatcher. */
   limits: Pick<TimeLimits, 'of' | 'run'>;
+  observe: Observe;
   /** Spans of the jobs' runs, if there is telemetry. */
   runs: TracedRuns | undefined;
 }
@@ -48,7 +51,7 @@ export class ManualJobs {
   private drained = false;
   /** Until when a rate limit holds that a processor met, as `clock` has it. */
   private limitedUntil = 0;
-  private readonly controllers = new Map<string, AbortController>();
+  private readonly holders = new Map<string, SignalHolder>();
 
   constructor(private readonly options: ManualJobsOptions) {}
 
@@ -143,15 +146,16 @@ export class ManualJobs {
         this.options.runs?.begin(job);
         throw refusal;
       }
-      const controller = acceptsSignal ? new AbortController() : undefined;
-      if (controller) this.controllers.set(id, controller);
-      const run = (): unknown => this.options.process(job, token, controller?.signal);
+      const holder = { controller: acceptsSignal ? new AbortController() : undefined };
+      this.holders.set(id, holder);
+      const run = (): unknown => this.options.process(job, token, holder.controller?.signal);
       const limit = limits.of(job);
-      value = await (limit === undefined ? run() : limits.run(job, limit, { controller }, run));
+      value = await (limit === undefined ? run() : limits.run(job, limit, holder, run));
+      if (isObservable(value)) value = await this.options.observe(job, value, holder);
     } catch (error) {
       return this.failed(job, token, error, mayFetch);
     } finally {
-      this.controllers.delete(id);
+      this.holders.delete(id);
     }
     try {
       const next = await this.traced(job, () => job.moveToCompleted(value, token, mayFetch()));
@@ -213,12 +217,12 @@ export class ManualJobs {
   }
 
   cancel(jobId: string, reason?: string): boolean {
-    const controller = this.controllers.get(jobId);
+    const controller = this.holders.get(jobId)?.controller;
     controller?.abort(reason);
     return controller !== undefined;
   }
 
   cancelAll(reason?: string): void {
-    for (const controller of this.controllers.values()) controller.abort(reason);
+    for (const { controller } of this.holders.values()) controller?.abort(reason);
   }
 }

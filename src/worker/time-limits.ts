@@ -10,7 +10,9 @@ import { thrownSignal } from '../errors/thrown-signal.js';
 import { isThrownForGood } from '../job/attempt-policy.js';
 import { batchMember } from '../job/batch-member.js';
 import type { Job } from '../job/job.js';
+import { isObservable } from '../job/observable.js';
 import { isTime, type TimeLimit } from '../options/time-limits.js';
+import type { Observe, SignalHolder } from './observe.js';
 
 // Taken at load: a user's fake timers stand still.
 const { setTimeout, clearTimeout } = globalThis;
@@ -26,13 +28,9 @@ export interface TimeLimitsOptions {
   readonly isToldBegin: boolean;
   /** Nothing is heard of this run any more. Gives whether what runs it is dead. */
   kill(job: Job): boolean;
+  readonly observe: Observe;
   /** Is told of handlers that run on. */
   report(error: Error): void;
-}
-
-/** What holds the signal of a run, if it has one. */
-interface SignalHolder {
-  readonly controller: AbortController | undefined;
 }
 
 export class TimeLimits {
@@ -74,12 +72,12 @@ export class TimeLimits {
     this.runs.set(job, run);
     try {
       if (!this.options.isToldBegin) run.begin();
-      const value = await Promise.race([process(), run.killed]);
+      const value = await Promise.race([run.end(process), run.killed]);
       if (!run.error) return value;
     } catch (error) {
       if (!run.error || thrownSignal(error) || isThrownForGood(error)) throw error;
     } finally {
-      run.end();
+      run.stop();
       this.runs.delete(job);
     }
     throw run.error;
@@ -92,7 +90,7 @@ export class TimeLimits {
 
   /** No time ends any more. */
   stop(): void {
-    for (const run of this.runs.values()) run.end();
+    for (const run of this.runs.values()) run.stop();
   }
 }
 
@@ -118,7 +116,16 @@ class Run {
     this.wait(this.ms, () => this.expire());
   }
 
-  end(): void {
+  /** What the handler comes to, or the observable that it gives. */
+  async end(process: () => unknown): Promise<unknown> {
+    const value = await process();
+    if (!isObservable(value)) return value;
+    // its time was over before there was a signal
+    if (this.error) throw this.error;
+    return this.options.observe(this.job, value, this.holder);
+  }
+
+  stop(): void {
     clearTimeout(this.timer);
   }
 

@@ -30,7 +30,7 @@ const TOOLS: readonly Tool[] = [
   {
     name: /^@taskforcesh\/bullmq-pro$/,
     impact: 'breaking',
-    text: 'Groups and observables of BullMQ Pro are not here. Of batches there is the option batch: { size }.',
+    text: 'Not all of BullMQ Pro is here: batches have no groupAffinity, and of an observable the last value alone is stored.',
   },
   {
     name: /^(dd-trace|newrelic|@sentry\/(node|nestjs|opentelemetry)|.*instrumentation-bullmq|elastic-apm-node)$/,
