@@ -1,6 +1,6 @@
 /**
  * ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError`, `BatchOptions`,
- * `WorkerCloseOptions`, what concerns groups, and the names that BullMQ's paid edition has for these classes.
+ * `WorkerCloseOptions`, what concerns groups, time limits and observables, and the names that BullMQ's paid edition has for these classes.
  *
  * @module chasquimq
  */
@@ -19,6 +19,7 @@ export { Backoffs, type BuiltInStrategies } from './options/backoffs.js';
 export { CONNECTION_CLOSED_ERROR_MSG, ConnectionClosedError } from './errors/connection-closed-error.js';
 export { DELAYED_ERROR, DelayedError } from './errors/delayed-error.js';
 export { GroupMaxSizeExceededError } from './errors/group-max-size-exceeded-error.js';
+export { JobTimeoutError } from './errors/job-timeout-error.js';
 export { NotSupportedError } from './errors/not-supported-error.js';
 export { RATE_LIMIT_ERROR, RateLimitError } from './errors/rate-limit-error.js';
 export { UNRECOVERABLE_ERROR, UnrecoverableError } from './errors/unrecoverable-error.js';
@@ -57,6 +58,7 @@ export type {
   WorkerOptions,
 } from './options/worker.js';
 
+export type { TimeLimit } from './options/time-limits.js';
 export type { GroupStatus, GroupWithCount, GroupWithStatus } from './types/group.js';
 export type { DatabaseType } from './types/database-type.js';
 export type { BackoffStrategy } from './types/backoff-strategy.js';
@@ -75,9 +77,10 @@ export type {
 export type { Metrics } from './types/metrics.js';
 export { MetricsTime } from './types/metrics-time.js';
 export type { MinimalJob } from './types/minimal-job.js';
+export type { ObservableLike, ObservedLike } from './job/observable.js';
 export type { MinimalQueue } from './job/minimal-queue.js';
 export type { ParentKeyOpts, ParentKeys } from './types/parent.js';
-export type { Processor } from './worker/processor.js';
+export type { ObservingProcessor, Processor } from './worker/processor.js';
 export type { QueueEventsListener } from './events/queue-events-listener.js';
 export type { QueueListener } from './queue/queue-listener.js';
 export type { QueueMeta } from './queue/queue-meta.js';

@@ -79,6 +79,31 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     expect(await job.getState()).toBe(of({ bullmq: 'active', chasquimq: 'waiting' }));
   });
 
+  it('time-limits', async () => {
+    const gate = stage.gate();
+    const worker = stage.worker(async () => gate.opened, { ttl: 1, concurrency: 2 } as never);
+    const log = new EventLog(worker, ['active', 'completed', 'failed']);
+    await stage.queue().addBulk([{}, { timeout: 2 }].map((opts) => ({ name: 'job', data: {}, opts: opts as never })));
+    await log.get('active', 2);
+    // longer than the jobs may run
+    await sleep(20);
+    gate.open();
+    await log.when('both to end', () => log.entries.length === 4);
+    expect(log.names[2]).toBe(of({ bullmq: 'completed', chasquimq: 'failed' }));
+    expect(log.names[3]).toBe(log.names[2]);
+    const added = stage.queue().add('job', {}, { timeout: 'long' } as never);
+    const refusal = await added.then(
+      () => '',
+      ({ message }: Error) => message,
+    );
+    expect(refusal).toBe(
+      of({
+        bullmq: '',
+        chasquimq: "The job option timeout must be a number of milliseconds above 0, not 'long'",
+      }),
+    );
+  });
+
   it('methods-of-the-loop', async () => {
     const called = new Set<string>();
     class Hooked extends lib.Worker {}

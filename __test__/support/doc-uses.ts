@@ -226,6 +226,33 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
     },
   ],
   'docs/guides/cancelling.md': [{ with: 'job.remove', after: 'console.log(await job.getState());', says: ['unknown'] }],
+  'docs/guides/observables.md': [
+    {
+      with: '@@observable',
+      after: "await new Queue('ticks', { connection }).add('tick', {}); await once(worker, 'completed');",
+      says: ['3'],
+    },
+  ],
+  'docs/guides/timeouts.md': [
+    {
+      with: 'ttl: 5000',
+      before: `
+        const fetch = (_url: string, { signal }: { signal: AbortSignal | undefined }) => new Promise<{ status: number }>(
+          (_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));`,
+      but: (text) => text.replace('timeout: 2000', 'timeout: 200'),
+      after: `
+        const job = (await once(worker, 'failed'))[0];
+        console.log(job.failedReason, job.attemptsStarted);`,
+      says: ['Job page took longer than 200 ms 1'],
+    },
+    {
+      with: 'killAfter',
+      before: "await new Queue('pages', { connection }).add('page', {});",
+      // `once` of Node would throw the error
+      after: "await new Promise((done) => impatient.on('failed', (_, error) => done(console.log(error.message))));",
+      says: ['never ends', /^The handler of job page \(id 1\) runs on/, 'Job page took longer than 100 ms'],
+    },
+  ],
   'docs/guides/events.md': [
     {
       with: "worker.on('active'",

@@ -19,6 +19,12 @@ export const proofs: Readonly<Record<string, readonly string[]>> = {
     'GroupLimit.max',
     'GroupLimit.duration',
   ],
+  'life/worker.ttl': [
+    'DefaultJobOptions.timeout',
+    'DefaultJobOptions.timeoutIsFinal',
+    'WorkerOptions.killAfter',
+    'WorkerOptions.ttl',
+  ],
   'life/worker.batch': ['BatchOptions.size', 'WorkerOptions.batch'],
   'life/worker.batch.least': ['BatchOptions.minSize', 'BatchOptions.timeout'],
   'life/failed-jobs': [

@@ -7,6 +7,8 @@ import { DelayedError } from '../../src/errors/delayed-error.js';
 import { RateLimitError } from '../../src/errors/rate-limit-error.js';
 import { UnrecoverableError } from '../../src/errors/unrecoverable-error.js';
 import { Job } from '../../src/job/job.js';
+import { observeWithin } from '../../src/worker/observe.js';
+import { TimeLimits } from '../../src/worker/time-limits.js';
 import type { NativeBatch, NativeJobExtra, NativeOthers, WorkerMessage } from '../../src/native/types.js';
 
 interface Flush {
@@ -87,12 +89,15 @@ function stage(options: Partial<DispatcherOptions> = {}) {
       flushes.push({ flush, handles: [...handles], results, others: ends });
     },
   };
+  const observe = observeWithin(undefined);
+  const told = { observe, kill: () => false, report: (error: Error) => void errors.push(error) };
+  const limits = new TimeLimits({ ttl: undefined, killAfter: Infinity, isToldBegin: false, ...told });
   const dispatcher = new Dispatcher({
     ...{ owner: owner as unknown as DispatcherOwner, native, JobClass: Job, remake: () => undefined },
     ...{ process: () => undefined, concurrency: 1 },
     ownEmit: owner.emit as DispatcherOwner['emit'],
     ...{ acceptsSignal: false, tokenPrefix: 'worker', workerName: 'w' },
-    ...{ policy: {}, follow: () => Promise.resolve(new Map()) },
+    ...{ policy: {}, follow: () => Promise.resolve(new Map()), limits, observe },
     ...options,
   });
   const deliver = dispatcher.deliver.bind(dispatcher);

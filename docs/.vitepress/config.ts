@@ -36,6 +36,8 @@ const sidebar: DefaultTheme.SidebarItem[] = [
       page('Sandboxed processors', 'guides/sandboxed-processors'),
       page('Batches', 'guides/batches'),
       page('Cancelling', 'guides/cancelling'),
+      page('Time limits', 'guides/timeouts'),
+      page('Observables', 'guides/observables'),
       page('Events', 'guides/events'),
       page('Telemetry and Prometheus', 'guides/telemetry'),
       page('Failed jobs', 'guides/failed-jobs'),

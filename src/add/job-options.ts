@@ -5,6 +5,7 @@ import { Backoffs } from '../options/backoffs.js';
 import { checkJobGroup } from '../options/group.js';
 import type { DeduplicationOptions, JobsOptions, ParentOptions } from '../options/job.js';
 import { PRIORITY_LIMIT } from '../options/priority.js';
+import { checkJobTimeout } from '../options/time-limits.js';
 
 /** Option text of a job without options. */
 export const NO_OPTIONS = '{}';
@@ -138,6 +139,7 @@ function checkOptions(opts: JobsOptions, parent: ParentOptions | undefined): voi
   if (opts.jobId) checkJobId(opts.jobId);
   if (opts.priority) checkPriority(opts.priority);
   checkJobGroup(opts);
+  checkJobTimeout(opts);
   if (opts.deduplication) {
     if (!opts.deduplication.id) throw new Error('Deduplication id must be provided');
     if (parent) throw new Error('Deduplication and parent options cannot be used together');

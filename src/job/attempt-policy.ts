@@ -2,6 +2,7 @@
  * What becomes of an attempt: whether a job may start, and whether another attempt follows one that failed. The dispatcher and
  * jobs that users run themselves go by the same rules.
  */
+import { JobTimeoutError } from '../errors/job-timeout-error.js';
 import { UnrecoverableError } from '../errors/unrecoverable-error.js';
 import { Backoffs, LONGEST_DELAY_MS, isEngineBackoff } from '../options/backoffs.js';
 import { native } from '../native/addon.js';
@@ -87,10 +88,16 @@ export function failureOf(
   return failure;
 }
 
-/** Whether the processor says that the job is not to be tried again. */
+/** Whether the job is not to be tried again: the processor says so, or its options, of a try that took too long. */
 export function isUnrecoverable(job: AttemptedJob, error: unknown): boolean {
+  if (isThrownForGood(error) || job.isDiscarded === true) return true;
+  return error instanceof JobTimeoutError && job.opts.timeoutIsFinal === true;
+}
+
+/** Whether what the processor has thrown says so. */
+export function isThrownForGood(error: unknown): boolean {
   const { name } = Object(error) as Partial<Error>;
-  return name === 'UnrecoverableError' || error instanceof UnrecoverableError || job.isDiscarded === true;
+  return name === 'UnrecoverableError' || error instanceof UnrecoverableError;
 }
 
 /** Whether another attempt follows, as the engine decides it, unless a strategy of the user's refuses it. */

@@ -242,6 +242,11 @@ export class Job<
     return now === endingOptions(storedOptions(given, undefined)) ? undefined : now;
   }
 
+  /** @internal The text of its options, unless somebody has read or replaced them. */
+  get optionsText(): string | undefined {
+    return this[ENCODED] & OPTS_TEXT ? (this[OPTS] as string) : undefined;
+  }
+
   set opts(opts: JobsOptions) {
     this.noteGiven();
     this[ENCODED] &= ~(OPTS_TEXT | OPTS_SHARED);

@@ -97,6 +97,16 @@ export interface DefaultJobOptions {
   removeOnComplete?: boolean | number | KeepJobs;
   /** `true` removes the job when it has failed for good; a number or an object says which failed jobs to keep. By default all are kept. */
   removeOnFail?: boolean | number | KeepJobs;
+  /**
+   * Milliseconds that one try may take, for this job; it goes before the worker's `ttl`, which says what happens then. Not in BullMQ.
+   * @defaultValue the worker's `ttl`
+   */
+  timeout?: number;
+  /**
+   * A try that took too long, by `timeout` or the worker's `ttl`, is the last one: the job fails for good, whatever `attempts` are left. Not in BullMQ.
+   * @defaultValue false
+   */
+  timeoutIsFinal?: boolean;
   /** Number of log rows to keep, the newest ones. */
   keepLogs?: number;
   /** Number of stack traces to keep, the newest ones; one is recorded for each failed try. */

@@ -6,6 +6,7 @@ import type { ConnectionOptions } from './connection.js';
 import { checkWorkerGroup, type WorkerGroupOptions } from './group.js';
 import type { KeepJobs } from './job.js';
 import type { AdvancedRepeatOptions, KeyPrefixOptions, QueueBaseOptions } from './queue.js';
+import { checkTimeLimits, type TimeLimit } from './time-limits.js';
 
 /** At most `max` activations in `duration` milliseconds, over all workers of the queue. */
 export interface RateLimiterOptions {
@@ -101,6 +102,19 @@ export interface WorkerOptions<ConnectionOptionsType = ConnectionOptions>
    * Not there yet: `groupAffinity`.
    */
   batch?: BatchOptions;
+  /**
+   * Milliseconds that one run of a job may take: of all jobs, or by their names, where others have no limit. The `timeout` of a job goes before it. When the time is over,
+   * the signal of the job is aborted with a `JobTimeoutError`, and the try fails with it as soon as the processor has ended, whatever it returns; it is tried again as after
+   * any other error. Not in BullMQ; the paid edition has it.
+   * @defaultValue no limit
+   */
+  ttl?: TimeLimit;
+  /**
+   * Milliseconds for a processor to end behind `ttl` or `timeout`, 0 or more. Then it is not waited for: the try fails, its slot is free, the worker emits `error`, and
+   * what the processor does still is not heard. The child that runs a processor which is a file is killed. With `Infinity` it is waited for.
+   * @defaultValue Infinity; 500 for processors that are files
+   */
+  killAfter?: number;
   /** Limits of each group of jobs that nothing was set for: see `queue.setGroupConcurrency` and `queue.setGroupRateLimit`. */
   group?: WorkerGroupOptions;
   /** Limits how many jobs may start in a window of time, over all workers of the queue that have one; may be changed at any time. */
@@ -206,6 +220,7 @@ export function resolveWorkerOptions<C>(opts: WorkerOptions<C>): ResolvedWorkerO
   checkConcurrency(resolved.concurrency);
   checkBatch(resolved.batch);
   checkWorkerGroup(resolved.group);
+  checkTimeLimits(resolved);
 
   resolved.lockRenewTime ||= resolved.lockDuration / 2;
   resolved.maximumRateLimitDelay ??= 30_000;

@@ -3,12 +3,13 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Worker as Thread } from 'node:worker_threads';
+import { JobTimeoutError } from '../errors/job-timeout-error.js';
 import type { Job } from '../job/job.js';
 import type { JobQueue } from '../job/minimal-queue.js';
 import type { SandboxedOptions } from '../options/worker.js';
 import type { JobJsonSandbox } from '../types/job-json.js';
 import { ASKED, TOLD, type SaidOfOne, type ToChild, type ToParent } from './messages.js';
-import { fromPlainError, toPlainError } from './plain-error.js';
+import { fromPlainError, toPlainError, type PlainError } from './plain-error.js';
 import { withExtension } from './processor-file.js';
 
 /** Milliseconds a child is given to end its job when it is to leave. */
@@ -40,6 +41,8 @@ export class Child {
   childProcess: ChildProcess | undefined;
   worker: Thread | undefined;
   killed = false;
+  /** The job that it is there for, or the first one of a batch. */
+  job: Job | undefined;
   private exited: Exit | undefined;
   // a thread that has ended has none any more
   private threadNumber = 0;
@@ -204,8 +207,7 @@ export class Child {
     const signals: [AbortSignal | undefined, number | undefined][] = [[signal, undefined]];
     for (const [of, job] of batch.entries()) signals.push([job.signal, of]);
     const ends = signals.map(([from, of]) => {
-      const cancel = (): void =>
-        this.send({ cmd: 'cancel', reason: from?.reason as string, ...(of !== undefined && { of }) });
+      const cancel = (): void => this.send({ cmd: 'cancel', ...reasonOf(from), ...(of !== undefined && { of }) });
       // else it was aborted while the child started, which hears of it behind its start
       if (from?.aborted) queueMicrotask(cancel);
       else from?.addEventListener('abort', cancel);
@@ -255,6 +257,12 @@ async function callOn(
   const { queue } = running as unknown as { queue: JobQueue };
   const job = late ? (running.constructor as typeof Job).fromJSON(queue, late) : (batch[of] ?? running);
   return (job as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>)[method](...args);
+}
+
+/** Why a signal was aborted, as it travels. */
+function reasonOf(signal: AbortSignal | undefined): { reason?: string; error?: PlainError } {
+  const reason = signal?.reason as unknown;
+  return reason instanceof JobTimeoutError ? { error: toPlainError(reason) } : { reason: reason as string };
 }
 
 /** What a processor has said of one job of its batch. */

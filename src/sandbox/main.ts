@@ -4,6 +4,7 @@
  */
 import { isMainThread, parentPort } from 'node:worker_threads';
 import { ASKED, TOLD, type Asked, type SaidOfOne, type ToChild, type ToParent, type Told } from './messages.js';
+import { isObservable, lastValueOf } from '../job/observable.js';
 import { fromPlainError, toPlainError } from './plain-error.js';
 import type { SandboxedJob } from './sandboxed-job.js';
 import type { JobJsonSandbox } from '../types/job-json.js';
@@ -52,7 +53,9 @@ async function hear(message: ToChild): Promise<void> {
         return send({ cmd: 'failed', error: toPlainError(new Error('cannot start a not idling child process')) });
       return start(message);
     case 'cancel':
-      return (message.of === undefined ? running?.controller : running?.own?.[message.of])?.abort(message.reason);
+      return (message.of === undefined ? running?.controller : running?.own?.[message.of])?.abort(
+        message.error ? fromPlainError(message.error) : message.reason,
+      );
     case 'answer':
       return questions.get(message.question)?.(message);
     case 'stop':
@@ -94,7 +97,8 @@ async function run(current: Running, tokens: readonly (string | undefined)[]): P
   try {
     const batch = jobs.map((json) => toJob(json));
     batch.forEach((job, i) => joinBatch(job, i, batch, tokens[i], current));
-    const value = await processor!(batch[0], tokens[0], controller.signal);
+    const returned = await processor!(batch[0], tokens[0], controller.signal);
+    const value = isObservable(returned) ? await lastValueOf(returned, controller.signal) : returned;
     end = { cmd: 'completed', value: value === undefined ? null : value };
   } catch (error) {
     end = { cmd: 'failed', error: toPlainError(error) };

@@ -28,8 +28,8 @@ export type ToChild =
   | { cmd: 'init'; file: string }
   /** `behind`: the jobs behind the first one of a batch. */
   | { cmd: 'start'; job: JobJsonSandbox; token?: string; behind?: { job: JobJsonSandbox; token?: string }[] }
-  /** `of`: one job of a batch; else the call of the processor. */
-  | { cmd: 'cancel'; reason?: string; of?: number }
+  /** `of`: one job of a batch; else the call of the processor. `error`: the reason, where it is an error. */
+  | { cmd: 'cancel'; reason?: string; error?: PlainError; of?: number }
   | { cmd: 'answer'; question: number; value?: unknown; error?: PlainError }
   /** To threads, which hear no signals. */
   | { cmd: 'stop' };

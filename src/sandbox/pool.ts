@@ -1,6 +1,7 @@
 /** The children of one worker: those that run a job, and those that wait for one. */
 import type { SandboxedOptions } from '../options/worker.js';
 import { Child, entryFile } from './child.js';
+import type { Job } from '../job/job.js';
 
 export class ChildPool {
   /** Children that run a job, by their number. */
@@ -16,23 +17,19 @@ export class ChildPool {
   }
 
   /**
-   * A child that has loaded the processor and runs no job.
+   * A child that has loaded the processor and runs no job, for this one, or a batch that it is the first of.
    * @throws (rejects) as `Child.init`
    */
-  async retain(file: string): Promise<Child> {
+  async retain(file: string, job?: Job): Promise<Child> {
     let child = this.getFree(file).pop();
     while (child?.hasProcessExited() || child?.killed) child = this.getFree(file).pop();
-    if (child) {
-      this.retained[child.pid] = child;
-      return child;
-    }
-    child = new Child(file, this.opts);
-    this.retained[child.pid] = child;
+    if (child) return this.keepFor(child, job);
+    child = this.keepFor(new Child(file, this.opts), job);
     try {
       await child.init();
     } catch (error) {
-      // who closes the pool ends what loads
-      if (!this.closed) console.error(error);
+      // who closes the pool ends what loads, as does a job whose time is over
+      if (!this.closed && !child.killed) console.error(error);
       this.remove(child);
       void child.kill();
       throw error;
@@ -44,9 +41,16 @@ export class ChildPool {
     return child;
   }
 
+  private keepFor(child: Child, job: Job | undefined): Child {
+    child.job = job;
+    this.retained[child.pid] = child;
+    return child;
+  }
+
   /** The child's job has ended: it may have another, if it can. */
   release(child: Child): void {
     this.remove(child);
+    child.job = undefined;
     if (!child.killed && !child.hasProcessExited() && !this.closed) this.getFree(child.processFile).push(child);
   }
 
@@ -60,6 +64,13 @@ export class ChildPool {
   async kill(child: Child, signal: 'SIGTERM' | 'SIGKILL' = 'SIGKILL'): Promise<void> {
     this.remove(child);
     await child.kill(signal);
+  }
+
+  /** Kills the child that has this job. False when none has. */
+  killRunning(job: Job): boolean {
+    const child = Object.values(this.retained).find((each) => each.job === job);
+    if (child) void this.kill(child);
+    return child !== undefined;
   }
 
   /** Ends every child, after its job, or at once. */

@@ -4,6 +4,7 @@ import { NotSupportedError } from '../errors/not-supported-error.js';
 import { checkJobGroup } from '../options/group.js';
 import type { JobsOptions } from '../options/job.js';
 import type { RepeatOptions } from '../options/repeat.js';
+import { checkJobTimeout } from '../options/time-limits.js';
 import { toMillis } from './next-run.js';
 
 /** A template's options as text for the engine, which adds what depends on the time of an iteration. */
@@ -30,6 +31,7 @@ export function checkTemplate(opts: JobsOptions): void {
   refuseDebounce(opts);
   if (opts.priority) checkPriority(opts.priority);
   checkJobGroup(opts);
+  checkJobTimeout(opts);
   if (opts.group?.maxSize !== undefined) {
     throw new NotSupportedError('the option "group.maxSize" of a job scheduler\'s template');
   }

@@ -6,6 +6,7 @@
 import { WaitingError } from '../errors/waiting-error.js';
 import { enterBatch, leaveBatch, type BatchMember } from '../job/batch-member.js';
 import type { Job } from '../job/job.js';
+import { isObservable, lastValueOf } from '../job/observable.js';
 import type { BatchOptions } from '../options/worker.js';
 import { Gatherer } from './gatherer.js';
 
@@ -26,9 +27,18 @@ interface Joined {
   readonly reject: (error: unknown) => void;
 }
 
+/** A call of the processor. */
+interface Call {
+  readonly batch: readonly Joined[];
+  /** Jobs whose end is not given up. */
+  left: number;
+}
+
 /** The worker, as seen from here. */
 interface BatchesOwner {
   readonly process: Process;
+  /** The processor is called for this job, whose time begins. */
+  readonly begin: (job: Job) => void;
   /** Is told how many jobs may run at once from now on. */
   readonly setRoom: (jobs: number) => void;
   /** As that of `NativeWorker`. Undefined where it fails, which is told. */
@@ -53,7 +63,7 @@ export class Batches {
   private readonly gatherer: Gatherer;
   private readonly back = new WeakSet<Job>();
   /** Calls of the processor that have not ended, and the jobs in them. */
-  private calls = 0;
+  private readonly calls = new Set<Call>();
   private called = 0;
   private isDue = false;
   private stopped = false;
@@ -79,12 +89,12 @@ export class Batches {
 
   /** Jobs that may run at once: those that do, and as many as the calls that are free can take. What comes beyond waits in the queue, where others find it. */
   get room(): number {
-    return this.called + (this.isFull ? 0 : (this.concurrency - this.calls) * this.size);
+    return this.called + (this.isFull ? 0 : (this.concurrency - this.calls.size) * this.size);
   }
 
   /** Whether no call is free, or none is to begin here for now. */
   get isFull(): boolean {
-    return this.calls >= this.concurrency || this.gatherer.rests;
+    return this.calls.size >= this.concurrency || this.gatherer.rests;
   }
 
   setConcurrency(concurrency: number): void {
@@ -201,16 +211,33 @@ export class Batches {
   }
 
   private async call(batch: readonly Joined[]): Promise<void> {
-    this.calls++;
+    const call = { batch, left: batch.length };
+    this.calls.add(call);
     this.called += batch.length;
     this.tellRoom();
     const settleAll = await this.runTogether(batch);
-    this.calls--;
-    this.called -= batch.length;
+    this.called -= call.left;
+    this.calls.delete(call);
     // before the slots of these jobs ask for the next ones
     this.tellRoom();
     settleAll();
     this.beginAll();
+  }
+
+  /**
+   * The end of a job that runs is given up. Its place is free for others once that is so of its whole call.
+   * @returns the first job of the call when it is
+   */
+  giveUp(job: Job): Job | undefined {
+    const call = [...this.calls].find(({ batch }) => batch.some((joined) => joined.job === job));
+    // it runs by itself
+    if (!call) return job;
+    call.left--;
+    this.called--;
+    if (call.left === 0) this.calls.delete(call);
+    this.tellRoom();
+    this.beginSoon();
+    return call.left === 0 ? call.batch[0].job : undefined;
   }
 
   /** Gives what tells each job how it has ended. */
@@ -221,7 +248,10 @@ export class Batches {
       signal,
       said: undefined,
     }));
-    jobs.forEach((job, i) => enterBatch(job, members[i]));
+    jobs.forEach((job, i) => {
+      enterBatch(job, members[i]);
+      this.owner.begin(job);
+    });
     const end = await this.runAll(batch);
     jobs.forEach(leaveBatch);
     return () => batch.forEach((joined, i) => settle(joined, members[i].said ?? end(i)));
@@ -231,7 +261,9 @@ export class Batches {
   private async runAll(batch: readonly Joined[]): Promise<(i: number) => NonNullable<BatchMember['said']>> {
     const [{ job, token }] = batch;
     try {
-      const value = await this.owner.process(job, token, signalOf(batch));
+      const signal = signalOf(batch);
+      const returned = await this.owner.process(job, token, signal);
+      const value = isObservable(returned) ? await lastValueOf(returned, signal) : returned;
       if (Array.isArray(value) && value.length === batch.length) return (i) => ({ result: value[i] as unknown });
       return () => ({ result: value });
     } catch (error) {

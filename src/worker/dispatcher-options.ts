@@ -5,6 +5,8 @@ import type { NativeWorker } from '../native/types.js';
 import type { TakenIteration } from '../scheduler/iterations.js';
 import type { TracedRuns } from '../telemetry/runs.js';
 import type { Batches } from './batches.js';
+import type { Observe } from './observe.js';
+import type { TimeLimits } from './time-limits.js';
 
 /** The worker, as the dispatcher sees it. */
 export interface DispatcherOwner extends JobQueue {
@@ -26,6 +28,10 @@ export interface DispatcherOptions {
   follow(taken: TakenIteration[]): Promise<ReadonlyMap<string, Error>>;
   /** Whether `process` takes a signal; without it none is made. */
   acceptsSignal: boolean;
+  /** What an observable comes to that a processor gave. */
+  observe: Observe;
+  /** How long jobs may run. */
+  limits: Pick<TimeLimits, 'of' | 'run' | 'stop'>;
   concurrency: number;
   /** Where jobs are run in batches: what finds no room there goes back at once, as that changes from call to call. */
   batches?: Pick<Batches, 'isFull' | 'disband' | 'goesBack'> | undefined;

@@ -15,11 +15,13 @@ import { Drawing } from './drawing.js';
 import { FetchedBatch, type Fetched } from './fetched-batch.js';
 import { stringify } from '../native/json.js';
 import { errorFromNative, type CodedError } from '../native/native-error.js';
+import { JobTimeoutError } from '../errors/job-timeout-error.js';
 import { rejectWith } from '../errors/reject-with.js';
 import { thrownSignal } from '../errors/thrown-signal.js';
 import { FailureReplies } from './failure-replies.js';
 import { failureOf, isUnrecoverable, reasonNotToRun, type AttemptFailure } from '../job/attempt-policy.js';
 import type { Job } from '../job/job.js';
+import { isObservable, type ObservableLike } from '../job/observable.js';
 import { answersBefore } from '../job/open-calls.js';
 import type { WorkerMessage } from '../native/types.js';
 import { OutcomeSender } from './outcome-sender.js';
@@ -157,6 +159,7 @@ export class Dispatcher {
     this.batches.length = 0;
     this.left = 0;
     this.options.batches?.disband();
+    this.options.limits.stop();
     if (this.options.runs) for (const job of this.sender.unstored()) this.traceEnd(job);
     this.sender.stop();
     this.waiters.stop();
@@ -175,6 +178,7 @@ export class Dispatcher {
   /** Gives back the jobs that run: the start is counted, the try is not. Their handlers are not heard any more. Call {@link flush} to send it. */
   abandonRunning(): void {
     this.behindCalls.clear();
+    this.options.limits.stop();
     for (const slot of this.slots) {
       const { job } = slot;
       if (!job) continue;
@@ -331,8 +335,12 @@ export class Dispatcher {
         throw refusal;
       }
       if (options.acceptsSignal) slot.controller = new AbortController();
+      const limit = options.limits.of(job);
       // Also turns a plain value, or another library's promise, into one that settles later.
-      const running = Promise.resolve(options.process(job, slot.token, slot.controller?.signal));
+      const running =
+        limit === undefined
+          ? Promise.resolve(options.process(job, slot.token, slot.controller?.signal))
+          : this.runWithin(limit, slot, job);
       // a promise may have a `then` of its own, which may call back twice or never
       void then.call(running, slot.onFulfilled, slot.onRejected);
     } catch (error) {
@@ -340,11 +348,17 @@ export class Dispatcher {
     }
   }
 
+  private runWithin(ms: number, slot: Slot, job: Job): Promise<unknown> {
+    const { options } = this;
+    return options.limits.run(job, ms, slot, () => options.process(job, slot.token, slot.controller?.signal));
+  }
+
   /** The job of a slot returned `value`. As {@link next}. */
   completed(slot: Slot, value: unknown): boolean {
     if (this.options.batches?.goesBack(slot.job!)) return this.putBack(slot);
     let text: string | undefined;
     try {
+      if (isObservable(value)) return this.observe(slot, value);
       slot.job!.recordResult(value);
       text = value === undefined ? undefined : stringify(value);
     } catch (error) {
@@ -352,6 +366,12 @@ export class Dispatcher {
     }
     const answers = answersBefore(this.options.owner, slot.job!);
     return answers ? this.completeBehind(answers, slot, value, text) : this.complete(slot, value, text);
+  }
+
+  /** Its last value is the result. */
+  private observe(slot: Slot, observable: ObservableLike<unknown>): false {
+    void this.options.observe(slot.job!, observable, slot).then(slot.onFulfilled, slot.onRejected);
+    return false;
   }
 
   private complete(slot: Slot, value: unknown, text: string | undefined): boolean {
@@ -414,7 +434,7 @@ export class Dispatcher {
       return this.next(slot);
     }
     try {
-      const isCut = this.interrupted && !isUnrecoverable(job, error);
+      const isCut = this.interrupted && !(error instanceof JobTimeoutError || isUnrecoverable(job, error));
       const signal = thrownSignal(error) ?? (isCut ? 'rateLimited' : undefined);
       if (signal === 'rateLimited') {
         this.sender.gathering.add({ handle, kind: signal });

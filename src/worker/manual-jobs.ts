@@ -6,9 +6,12 @@ import { thrownSignal } from '../errors/thrown-signal.js';
 import { reasonNotToRun } from '../job/attempt-policy.js';
 import type { Follower } from '../scheduler/iterations.js';
 import { Job } from '../job/job.js';
+import { isObservable } from '../job/observable.js';
 import type { NativeJob, NativeWorker } from '../native/types.js';
 import type { ResolvedWorkerOptions } from '../options/worker.js';
 import type { TracedRuns } from '../telemetry/runs.js';
+import type { Observe, SignalHolder } from './observe.js';
+import type { TimeLimits } from './time-limits.js';
 import type { JobJson } from '../types/job-json.js';
 import type { JobQueue } from '../job/minimal-queue.js';
 
@@ -36,6 +39,9 @@ export interface ManualJobsOptions {
   remake(): ((read: Job) => Job) | undefined;
   process(job: Job, token: string, signal?: AbortSignal): unknown;
   acceptsSignal: boolean;
+  /** As that of the dispatcher. */
+  limits: Pick<TimeLimits, 'of' | 'run'>;
+  observe: Observe;
   /** Spans of the jobs' runs, if there is telemetry. */
   runs: TracedRuns | undefined;
 }
@@ -45,7 +51,7 @@ export class ManualJobs {
   private drained = false;
   /** Until when a rate limit holds that a processor met, as `clock` has it. */
   private limitedUntil = 0;
-  private readonly controllers = new Map<string, AbortController>();
+  private readonly holders = new Map<string, SignalHolder>();
 
   constructor(private readonly options: ManualJobsOptions) {}
 
@@ -130,7 +136,7 @@ export class ManualJobs {
 
   /** Runs the processor for a job, and stores how it ended. Gives the next job, if `fetchNext` allows. */
   async process(job: Job, token: string, fetchNext: () => boolean): Promise<Job | undefined> {
-    const { owner, acceptsSignal } = this.options;
+    const { owner, acceptsSignal, limits } = this.options;
     const mayFetch = (): boolean => !this.isStopped && fetchNext();
     const id = String(job.id);
     let value: unknown;
@@ -140,13 +146,16 @@ export class ManualJobs {
         this.options.runs?.begin(job);
         throw refusal;
       }
-      const controller = acceptsSignal ? new AbortController() : undefined;
-      if (controller) this.controllers.set(id, controller);
-      value = await this.options.process(job, token, controller?.signal);
+      const holder = { controller: acceptsSignal ? new AbortController() : undefined };
+      this.holders.set(id, holder);
+      const run = (): unknown => this.options.process(job, token, holder.controller?.signal);
+      const limit = limits.of(job);
+      value = await (limit === undefined ? run() : limits.run(job, limit, holder, run));
+      if (isObservable(value)) value = await this.options.observe(job, value, holder);
     } catch (error) {
       return this.failed(job, token, error, mayFetch);
     } finally {
-      this.controllers.delete(id);
+      this.holders.delete(id);
     }
     try {
       const next = await this.traced(job, () => job.moveToCompleted(value, token, mayFetch()));
@@ -208,12 +217,12 @@ export class ManualJobs {
   }
 
   cancel(jobId: string, reason?: string): boolean {
-    const controller = this.controllers.get(jobId);
+    const controller = this.holders.get(jobId)?.controller;
     controller?.abort(reason);
     return controller !== undefined;
   }
 
   cancelAll(reason?: string): void {
-    for (const controller of this.controllers.values()) controller.abort(reason);
+    for (const { controller } of this.holders.values()) controller?.abort(reason);
   }
 }

@@ -50,7 +50,9 @@ import { traceInternal } from '../telemetry/trace.js';
 import type { GivenConnection } from '../types/given-connection.js';
 import type { JobJson } from '../types/job-json.js';
 import type { JobProgress } from '../types/job-progress.js';
-import type { Processor } from './processor.js';
+import type { ObservingProcessor, Processor } from './processor.js';
+import { observeWithin, type Observe } from './observe.js';
+import { TimeLimits } from './time-limits.js';
 import { SpanKind, type Attributes, type Span } from '../types/telemetry.js';
 import type { WorkerListener } from './worker-listener.js';
 
@@ -62,6 +64,9 @@ const READINESS: unique symbol = Symbol('readiness');
 const DISPATCHER: unique symbol = Symbol('dispatcher');
 const MANUAL: unique symbol = Symbol('manual');
 const BATCHES: unique symbol = Symbol('batches');
+const LIMITS: unique symbol = Symbol('limits');
+const OBSERVE: unique symbol = Symbol('observe');
+const CREATE_LIMITS: unique symbol = Symbol('create limits');
 const RUNS: unique symbol = Symbol('runs');
 const SEE_LIMITER: unique symbol = Symbol('see limiter');
 const WRAPPED: unique symbol = Symbol('wrapped');
@@ -91,6 +96,9 @@ const SCHEDULERS: unique symbol = Symbol('schedulers');
 const { setImmediate } = globalThis;
 
 const DEFAULT_DELAY_MS = 100;
+
+/** How long a child may go on behind the time of its job, in milliseconds. */
+const GRACE_OF_CHILDREN_MS = 500;
 
 /** What async hooks call a worker's handlers and events. */
 const SCOPE = 'chasquimq.Worker';
@@ -143,6 +151,10 @@ export class Worker<
   /** @internal Runs several jobs in one call of the processor, where that is wanted. */
   readonly [BATCHES]: Batches | undefined;
   /** @internal */
+  readonly [LIMITS]: TimeLimits;
+  /** @internal */
+  readonly [OBSERVE]: Observe;
+  /** @internal */
   readonly [RUNS]: TracedRuns | undefined;
   /** @internal Notices a limiter that was changed. */
   readonly [SEE_LIMITER]: () => void;
@@ -164,14 +176,19 @@ export class Worker<
 
   /**
    * Starts processing at once, unless there is no processor or `autorun` is false. A processor that is a file runs in
-   * child processes, or threads. An unreachable server is reported by
+   * child processes, or threads. Of an observable that it returns the last value is the result. An unreachable server is reported by
    * the `error` event.
    * @throws Error with BullMQ's text for a missing connection, a bad name or an option out of range; NotSupportedError
    * for an option, a connection or a kind of processor not supported yet
    */
   constructor(
     name: string,
-    processor?: string | URL | null | Processor<DataType, ResultType, NameType, ProgressType>,
+    processor?:
+      | string
+      | URL
+      | null
+      | Processor<DataType, ResultType, NameType, ProgressType>
+      | ObservingProcessor<DataType, ResultType, NameType, ProgressType>,
     opts?: WorkerOptions<GivenConnection<ConnectionOptionsType>>,
     backendFactory?: BackendFactory<B, ConnectionOptionsType>,
   ) {
@@ -179,12 +196,15 @@ export class Worker<
     const resolved = resolveWorkerOptions(this.opts);
     this.opts = resolved;
     this[LOCK_DURATION] = resolved.lockDuration;
-    this.createSandbox(processor);
+    // of what observes, the last value is the result
+    this.createSandbox(processor as string | Processor<DataType, ResultType, NameType, ProgressType>);
     this[MAX_RUNNING] = resolved.concurrency;
     this[BATCHES] = this[GATHER](resolved);
 
     const { telemetry } = resolved;
     this[RUNS] = telemetry && new TracedRuns(this, telemetry, this[TRACE_ATTRIBUTES]);
+    this[OBSERVE] = observeWithin(this[RUNS]);
+    this[LIMITS] = this[CREATE_LIMITS](resolved);
     this[ENGINE] = this[CREATE_ENGINE](resolved);
     this[SEE_LIMITER] = watchLimiter(resolved, (limiter) => this[ENGINE].setLimiter(limiter));
     this[DISPATCHER] = this[CREATE_DISPATCHER](resolved);
@@ -197,6 +217,8 @@ export class Worker<
       remake: () => this[REMAKE](),
       process: (job, token, signal) => this[PROCESS](job, token, signal),
       acceptsSignal: this[ACCEPTS_SIGNAL],
+      limits: this[LIMITS],
+      observe: this[OBSERVE],
       runs: this[RUNS],
     });
     this[READINESS] = new Readiness(() => this[ENGINE].ready(), this[CONNECTION].retryStrategy);
@@ -229,6 +251,8 @@ export class Worker<
       // bound: a call less in the stack traces of users' errors
       process: this.processJob === ownProcessJob ? this[PROCESS].bind(this) : this[PROCESS_WRAPPED].bind(this),
       acceptsSignal: this[ACCEPTS_SIGNAL],
+      limits: this[LIMITS],
+      observe: this[OBSERVE],
       follow: (taken) => this[FOLLOWER].follow(taken),
       concurrency: mostRunning(opts),
       batches: this[BATCHES],
@@ -264,6 +288,7 @@ export class Worker<
     const owner = {
       process: (job: Job, token: string, signal: AbortSignal) =>
         process.call(this, job as Job<DataType, ResultType, NameType, ProgressType>, token, signal),
+      begin: (job: Job) => this[LIMITS].begin(job),
       setRoom: (jobs: number) => this[SET_ROOM](jobs),
       gather: async (ms: number) => {
         try {
@@ -283,6 +308,22 @@ export class Worker<
       return run as Promise<ResultType>;
     };
     return batches;
+  }
+
+  /** @internal How long jobs may run. */
+  [CREATE_LIMITS]({ ttl, killAfter }: ResolvedWorkerOptions<ConnectionOptionsType>): TimeLimits {
+    return new TimeLimits({
+      ttl,
+      killAfter: killAfter ?? (this.childPool ? GRACE_OF_CHILDREN_MS : Infinity),
+      isToldBegin: this[BATCHES] !== undefined,
+      kill: (job) => {
+        // a child runs a batch until the time of all its jobs is over
+        const call = this[BATCHES] ? this[BATCHES].giveUp(job) : job;
+        return call !== undefined && this.childPool?.killRunning(call) === true;
+      },
+      observe: this[OBSERVE],
+      report: (error) => this.emit('error', error),
+    });
   }
 
   /** @internal Runs the processor, within a span if there is telemetry. */

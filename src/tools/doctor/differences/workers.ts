@@ -229,6 +229,15 @@ export const workers = differencesOf('workers', [
     detect: [{ option: 'timeout', to: 'close' }],
   },
   {
+    id: 'time-limits',
+    title: '`timeout` of a job, `ttl` of a worker',
+    bullmq: 'They do nothing: Bull had a `timeout`, and BullMQ Pro has a `ttl`.',
+    chasquimq: 'A run that takes more milliseconds fails; what is no number above 0 is refused.',
+    why: 'A handler that never ends would hold its slot for ever.',
+    impact: 'check',
+    detect: [{ option: 'timeout', to: 'add' }],
+  },
+  {
     id: 'methods-of-the-loop',
     title: 'Methods of workers and jobs that are replaced',
     bullmq:
