@@ -1028,6 +1028,8 @@ export interface NativeWorkerOptions {
   groupLimit?: NativeRateLimit
   /** Jobs without a group have turns, too. */
   groupsFair?: boolean
+  /** A step takes jobs of one group. */
+  groupsApart?: boolean
   /** Longest sleep while limited, ms. */
   maximumRateLimitDelay: number
   /** Minutes for which finished jobs are counted. */

@@ -71,6 +71,17 @@ describe('inspect', () => {
     gate.open();
   });
 
+  it('counts groups by their status, where jobs wait in some', async () => {
+    const queue = stage.queue() as unknown as Queue;
+    await queue.addBulk(['a', 'b', 'c'].map((id) => ({ name: 'job', data: 1, opts: { group: { id } } })));
+    await queue.pauseGroup('c');
+    const { stdout } = await cli(['inspect', queue.name, '--json', '--sample', '0s']);
+    expect(JSON.parse(stdout)[0].groups).toEqual({ waiting: 2, limited: 0, maxed: 0, paused: 1 });
+    expect((await cli(['inspect', queue.name, '--sample', '0s'])).stdout).toMatch(/^groups +2 waiting, 1 paused$/m);
+    await queue.obliterate();
+    expect((await cli(['inspect', queue.name, '--sample', '0s'])).stdout).not.toMatch(/^groups/m);
+  });
+
   it('says when a job that failed is due again, however old it is', async () => {
     const queue = stage.queue();
     const worker = stage.worker(async () => {

@@ -338,6 +338,8 @@ describe('groups', () => {
         { id: 'b', count: 1 },
       ]);
       expect(await queue().getGroupsCountByStatus()).toEqual({ waiting: 2, limited: 0, maxed: 0, paused: 0 });
+      const ids = async (start: number, end: number) => (await queue().getGroups(start, end)).map(({ id }) => id);
+      expect([await ids(0, 0), await ids(-1, -1), await ids(1, 9), await ids(2, 9)]).toEqual([['a'], ['b'], ['b'], []]);
     });
 
     it('removes, drains and cleans them', async () => {

@@ -48,6 +48,29 @@ describe('worker.batch', () => {
     expect((await stored(ids[7])).returnvalue).toBe(14);
   });
 
+  it('takes the jobs of one group, with groupAffinity, within the limits of the group', async () => {
+    const grouped = (id: string, count: number): object[] =>
+      numbers(count).map((data) => ({ name: id, data, opts: id === '-' ? {} : { group: { id } } }));
+    const queue = stage.queue();
+    await queue.addBulk([...grouped('a', 5), ...grouped('b', 2), ...grouped('-', 3), ...grouped('c', 1)] as never);
+    const batches: string[] = [];
+    const handler: Handler = async (job) => {
+      batches.push(
+        job
+          .getBatch()
+          .map(({ name }) => name)
+          .join(''),
+      );
+    };
+    const opts = { batch: { size: 4, groupAffinity: true }, group: { concurrency: 3 }, concurrency: 2 };
+    const log = new EventLog(worker(handler, opts), ['completed']);
+    await log.get('completed', 11);
+    for (const batch of batches) expect(new Set(batch).size).toBe(1);
+    expect(batches[0]).toBe('---');
+    expect(batches.filter((batch) => batch.startsWith('a')).every(({ length }) => length <= 3)).toBe(true);
+    expect(batches.join('').split('').sort().join('')).toBe('---aaaaabbc');
+  });
+
   it('gives all the result that is no array of as many, unless something was said of one', async () => {
     const ids = await addAll(4);
     const handler: Handler = async (job) => {
@@ -296,8 +319,8 @@ describe('worker.batch', () => {
     for (const timeout of [null, -1, '2', NaN]) {
       expect(() => make({ size: 2, timeout })).toThrow('batch.timeout must be a number of milliseconds of at least 0');
     }
-    expect(() => make({ size: 2, groupAffinity: true })).toThrow(
-      'the worker option "batch.groupAffinity" is not supported',
-    );
+    expect(() => make({ size: 2, groupAffinity: 1 })).toThrow('batch.groupAffinity must be true or false');
+    expect(() => make({ size: 2, minSize: 2, groupAffinity: true })).toThrow('batch.minSize together with');
+    expect(() => make({ size: 2, others: 3 })).toThrow('the worker option "batch.others" is not supported');
   });
 });

@@ -25,7 +25,7 @@ export const proofs: Readonly<Record<string, readonly string[]>> = {
     'WorkerOptions.killAfter',
     'WorkerOptions.ttl',
   ],
-  'life/worker.batch': ['BatchOptions.size', 'WorkerOptions.batch'],
+  'life/worker.batch': ['BatchOptions.groupAffinity', 'BatchOptions.size', 'WorkerOptions.batch'],
   'life/worker.batch.least': ['BatchOptions.minSize', 'BatchOptions.timeout'],
   'life/failed-jobs': [
     'FailedJobsFilter.name',

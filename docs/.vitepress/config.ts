@@ -34,6 +34,7 @@ const sidebar: DefaultTheme.SidebarItem[] = [
       page('Job schedulers', 'guides/schedulers'),
       page('Flows', 'guides/flows'),
       page('Sandboxed processors', 'guides/sandboxed-processors'),
+      page('Groups', 'guides/groups'),
       page('Batches', 'guides/batches'),
       page('Cancelling', 'guides/cancelling'),
       page('Time limits', 'guides/timeouts'),

@@ -125,15 +125,23 @@ export function checkWorkerGroup(group: unknown): void {
   checkCount(limit.duration, 'The worker option group.limit.duration');
 }
 
-/** What the engine is told of the option `group` of a worker. */
-export function engineGroupRules(group: WorkerGroupOptions | undefined): {
+/**
+ * What the engine is told of the option `group` of a worker.
+ * @param groupsApart a step takes jobs of one group
+ */
+export function engineGroupRules(
+  group: WorkerGroupOptions | undefined,
+  groupsApart = false,
+): {
   groupConcurrency?: number;
   groupLimit?: GroupLimit;
   groupsFair?: boolean;
+  groupsApart?: boolean;
 } {
   return {
     ...(group?.concurrency !== undefined && { groupConcurrency: group.concurrency }),
     ...(group?.limit && { groupLimit: { max: group.limit.max, duration: group.limit.duration } }),
     ...(group?.ungrouped === 'fair' && { groupsFair: true }),
+    ...(groupsApart && { groupsApart }),
   };
 }

@@ -56,6 +56,11 @@ export interface BatchOptions {
    * @defaultValue no end
    */
   timeout?: number;
+  /**
+   * All jobs of a call are of one group, or have none. Not together with `minSize` yet.
+   * @defaultValue false
+   */
+  groupAffinity?: boolean;
 }
 
 /** Options of `worker.close`. */
@@ -99,7 +104,6 @@ export interface WorkerOptions<ConnectionOptionsType = ConnectionOptions>
   /**
    * Calls the processor for several jobs at once: with the first of them, whose `getBatch()` gives all. `concurrency` counts calls then. Each job ends by itself; what
    * the processor returns is the result of each job, or, as an array of as many, of one job each; what it throws fails all. See `Job.setResult` and `Job.setAsFailed`.
-   * Not there yet: `groupAffinity`.
    */
   batch?: BatchOptions;
   /**
@@ -259,11 +263,19 @@ export function metricsMinutesOf(metrics: MetricsOptions | undefined): number {
 /** @throws Error unless `batch` says how many jobs, and for how long they are waited for; NotSupportedError for what of it is not there yet */
 function checkBatch(batch: unknown): void {
   if (batch === undefined) return;
-  const { size, minSize = 1, timeout = 0, ...others } = Object(batch) as Partial<Record<string, unknown>>;
+  const {
+    size,
+    minSize = 1,
+    timeout = 0,
+    groupAffinity = false,
+    ...others
+  } = Object(batch) as Partial<Record<string, unknown>>;
   if (!Number.isInteger(size) || !isAtLeast(size, 1)) throw new Error('batch.size must be an integer of at least 1');
   if (!Number.isInteger(minSize) || !isAtLeast(minSize, 1) || !isAtLeast(size, minSize as number))
     throw new Error('batch.minSize must be an integer from 1 to batch.size');
   if (!isAtLeast(timeout, 0)) throw new Error('batch.timeout must be a number of milliseconds of at least 0');
+  if (typeof groupAffinity !== 'boolean') throw new Error('batch.groupAffinity must be true or false');
+  if (groupAffinity && minSize !== 1) throw new NotSupportedError('batch.minSize together with batch.groupAffinity');
   const other = Object.keys(others).find((name) => others[name] !== undefined);
   if (other !== undefined) throw new NotSupportedError(`the worker option "batch.${other}"`);
 }

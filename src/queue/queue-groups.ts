@@ -2,6 +2,7 @@ import { COMMANDS } from '../connection/members.js';
 import type { Backend } from '../connection/backend.js';
 import type { Job } from '../job/job.js';
 import { rank } from '../native/rank.js';
+import type { NativeListedGroup } from '../native/types.js';
 import type { ConnectionOptions } from '../options/connection.js';
 import { checkCount, checkGroupId, checkWeight } from '../options/group.js';
 import type { GroupLimit } from '../options/group.js';
@@ -14,6 +15,11 @@ const STATUSES: GroupStatus[] = ['waiting', 'limited', 'maxed', 'paused'];
 
 /** Groups that are asked for at once. */
 const GROUPS_A_STEP = 1000;
+/** No group is between them. */
+const NO_RANKS = [1, 0] as const;
+
+// A symbol, not a `#` name: a Proxy around a queue has no such, and a subclass may call its members what it likes.
+const LIST_GROUPS: unique symbol = Symbol('list groups');
 
 /**
  * Groups of a queue: jobs that share `opts.group.id`. They are served in turns. A group is there as long as jobs wait in it; what was set for it stays until it is
@@ -157,19 +163,33 @@ export class QueueGroups<
 
   // ---- Reading groups
 
+  /** @internal Groups of these ranks, a thousand at a time: those that come or go meanwhile may be there twice or not. */
+  async [LIST_GROUPS](statuses: GroupStatus[], start: number, end: number): Promise<NativeListedGroup[]> {
+    const { native } = this[COMMANDS];
+    const { counts } = await native.listGroups(statuses, ...NO_RANKS);
+    const all = counts.reduce((sum, count) => sum + count, 0);
+    const [from, to] = [rank(start), rank(end)].map((at) => (at < 0 ? all + at : at));
+    const found: NativeListedGroup[] = [];
+    for (let at = Math.max(from, 0); at <= Math.min(to, all - 1); at += GROUPS_A_STEP) {
+      const last = Math.min(at + GROUPS_A_STEP - 1, to);
+      found.push(...(await native.listGroups(statuses, at, last)).groups);
+    }
+    return found;
+  }
+
   /**
    * The groups that have jobs, those whose turn comes next first, then the limited, the maxed and the paused ones.
    * @param end inclusive; negative counts from the last one
    */
   async getGroups(start = 0, end = -1): Promise<GroupWithStatus[]> {
-    const { groups } = await this[COMMANDS].native.listGroups(STATUSES, rank(start), rank(end));
+    const groups = await this[LIST_GROUPS](STATUSES, start, end);
     return groups.map(({ id, status }) => ({ id, status: status as GroupStatus }));
   }
 
   /** The groups of one status, each with the number of jobs that wait in it; see {@link getGroups}. */
   async getGroupsByStatus(status: GroupStatus, start = 0, end = -1): Promise<GroupWithCount[]> {
     if (!STATUSES.includes(status)) throw new TypeError(`There is no group status ${String(status)}`);
-    const { groups } = await this[COMMANDS].native.listGroups([status], rank(start), rank(end));
+    const groups = await this[LIST_GROUPS]([status], start, end);
     return groups.map(({ id, jobs }) => ({ id, count: jobs }));
   }
 
@@ -181,7 +201,7 @@ export class QueueGroups<
 
   /** Number of groups, not of jobs, by status. */
   async getGroupsCountByStatus(): Promise<Record<GroupStatus, number>> {
-    const { counts } = await this[COMMANDS].native.listGroups(STATUSES, 0, -1);
+    const { counts } = await this[COMMANDS].native.listGroups(STATUSES, ...NO_RANKS);
     return Object.fromEntries(STATUSES.map((status, i) => [status, counts[i] ?? 0])) as Record<GroupStatus, number>;
   }
 

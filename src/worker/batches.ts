@@ -50,6 +50,7 @@ interface BatchesOwner {
 export class Batches {
   private readonly size: number;
   private readonly minSize: number;
+  private readonly ofOneGroup: boolean;
   private readonly timeout: number;
   /** Jobs that wait for their batch to begin. */
   private forming: Joined[] = [];
@@ -72,11 +73,12 @@ export class Batches {
   /** @param concurrency calls of the processor at once */
   constructor(
     private readonly owner: BatchesOwner,
-    { size, minSize = 1, timeout = Infinity }: BatchOptions,
+    { size, minSize = 1, timeout = Infinity, groupAffinity = false }: BatchOptions,
     private concurrency: number,
   ) {
     this.size = size;
     this.minSize = minSize;
+    this.ofOneGroup = groupAffinity;
     this.timeout = timeout;
     this.gatherer = new Gatherer(this, (ms) => owner.gather(ms), timeout);
     this.told = this.room;
@@ -166,13 +168,20 @@ export class Batches {
     if (this.stopped) return;
     while (this.forming.length >= this.least && !this.isFull) {
       if (this.holds && !this.isHeld()) return this.giveBack();
-      const batch = this.forming.splice(0, this.size);
+      const batch = this.forming.splice(0, this.nextSize());
       this.startClock();
       void this.call(batch);
     }
     if (this.forming.length === 0) this.endWait();
     else if (this.isFull) this.giveBack();
     else this.gatherer.begin();
+  }
+
+  /** A step takes jobs of one group, but two steps may have come together. */
+  private nextSize(): number {
+    const [first] = this.forming;
+    const other = this.ofOneGroup ? this.forming.findIndex(({ job }) => job.gid !== first.job.gid) : -1;
+    return other < 0 ? this.size : Math.min(other, this.size);
   }
 
   /**

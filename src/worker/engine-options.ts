@@ -32,7 +32,7 @@ export function engineOptions(
     ...(removeOnComplete && { removeOnComplete: JSON.stringify(removeOnComplete) }),
     ...(removeOnFail && { removeOnFail: JSON.stringify(removeOnFail) }),
     limiter: readLimiter(opts.limiter),
-    ...engineGroupRules(opts.group),
+    ...engineGroupRules(opts.group, opts.batch?.groupAffinity),
     maximumRateLimitDelay: Math.min(Math.max(opts.maximumRateLimitDelay, 1), LONGEST_MS),
     metricsMinutes: metricsMinutesOf(opts.metrics),
   };

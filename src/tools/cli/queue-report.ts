@@ -1,5 +1,5 @@
 /** What `inspect` and `watch` tell of a queue. */
-import type { Job, Metrics, Queue } from '../../index.js';
+import type { GroupStatus, Job, Metrics, Queue } from '../../index.js';
 
 /** Jobs by state, in the order of a job's life. */
 export const STATES = [
@@ -44,6 +44,8 @@ export interface QueueReport {
   /** Null where the user may not ask who is connected. */
   readonly workers: { readonly count: number; readonly names: readonly string[] } | null;
   readonly schedulers: number;
+  /** Groups that have waiting jobs, by status. */
+  readonly groups: Readonly<Record<GroupStatus, number>>;
   readonly limits: {
     readonly concurrency: number | null;
     readonly rate: { readonly max: number; readonly duration: number } | null;
@@ -80,7 +82,7 @@ const WORKERS_MS = 10_000;
 export async function look(queue: Queue, before?: Look): Promise<Look> {
   const startedAtMs = Date.now();
   const known = before && startedAtMs - before.workersAtMs < WORKERS_MS ? before : undefined;
-  const [counts, meta, completed, failed, schedulers, limitLeft, closedFor, workers] = await Promise.all([
+  const [counts, meta, completed, failed, schedulers, limitLeft, closedFor, groups, workers] = await Promise.all([
     queue.getJobCounts(...STATES),
     queue.getMeta(),
     queue.getMetrics('completed', 0, 0),
@@ -89,6 +91,7 @@ export async function look(queue: Queue, before?: Look): Promise<Look> {
     queue.getRateLimitTtl(),
     // as many starts as no limit allows: what `rateLimit()` writes
     queue.getRateLimitTtl(Number.MAX_SAFE_INTEGER),
+    queue.getGroupsCountByStatus(),
     known ? known.report.workers : workersOf(queue),
   ]);
   const oldest = await oldestOf(queue, counts);
@@ -106,6 +109,7 @@ export async function look(queue: Queue, before?: Look): Promise<Look> {
     rates: null,
     workers,
     schedulers,
+    groups,
     limits: {
       concurrency: meta.concurrency ?? null,
       rate: max !== undefined && duration !== undefined ? { max, duration } : null,

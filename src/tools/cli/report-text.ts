@@ -72,12 +72,19 @@ export function details(report: QueueReport): string[] {
     ],
     ['workers', workers ? `${count(workers.count)}${namesOf(workers.names)}` : 'unknown: the user may not ask'],
     ['schedulers', count(report.schedulers)],
+    ...groupsOf(report),
     ['concurrency', limits.concurrency === null ? 'no limit' : `at most ${count(limits.concurrency)} at once`],
     ['rate limit', limits.rate ? `${count(limits.rate.max)} in ${duration(limits.rate.duration)}` : 'none'],
     ['length limit', limits.maxLength === null ? 'none' : `${count(limits.maxLength)} jobs`],
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
   return rows.map(([name, text]) => `${name.padEnd(width)}  ${text}`);
+}
+
+/** A row where jobs wait in groups. */
+function groupsOf({ groups }: QueueReport): [string, string][] {
+  const some = Object.entries(groups).filter(([, number]) => number > 0);
+  return some.length > 0 ? [['groups', some.map(([status, number]) => `${count(number)} ${status}`).join(', ')]] : [];
 }
 
 function since(job: { id: string; ageMs: number } | null, what: string): string {

@@ -30,7 +30,7 @@ const TOOLS: readonly Tool[] = [
   {
     name: /^@taskforcesh\/bullmq-pro$/,
     impact: 'check',
-    text: 'With "@taskforcesh/bullmq-pro": "npm:@chasquimq/as-bullmq-pro@^7.46.0" its programs get the classes of chasquimq/v5, and keep their imports. Batches have no groupAffinity, and of an observable the last value alone is stored.',
+    text: 'With "@taskforcesh/bullmq-pro": "npm:@chasquimq/as-bullmq-pro@^7.46.0" its programs get the classes of chasquimq/v5, and keep their imports. Of an observable the last value alone is stored.',
   },
   {
     name: /^(dd-trace|newrelic|@sentry\/(node|nestjs|opentelemetry)|.*instrumentation-bullmq|elastic-apm-node)$/,

@@ -208,7 +208,8 @@ local function write_job(queue, job)
   local source, id, body, fields = queue.restoring.source, job.id, job.body, job.fields
   local options, data = options_of(body), body[4]
   if fields.ld then data = redis.call('HGET', queue.base .. 'large', 'd' .. id) or '{}' end
-  local priority = fields.pr or tonumber(body[5]) or 0
+  -- that of a job with a group is one in the group
+  local priority = body[6] and 0 or fields.pr or tonumber(body[5]) or 0
   local args = { 'name', body[3] or '', 'data', data, 'opts', options, 'timestamp', State.whole(body[1]), 'delay',
     State.whole(delay_of(job, options)), 'priority', State.whole(priority) }
   add_fields(queue, args, job)

@@ -1,6 +1,6 @@
 -- return_jobs: a job of ours, in any state but active -> the same state in BullMQ. Moves the next jobs of a state, each in one step: it is here
 -- before the call, and there after it. What adopt_jobs does, the other way round; children go before their parents.
--- KEYS    base (also: state log front takes frames apart:<first> holes gone jobs vitals traces large active prioritized delayed completed runs failed
+-- KEYS    base (also: state turns grouped groups groups-limited groups-maxed groups-paused group:<group> log front takes frames apart:<first> holes gone jobs vitals traces large active prioritized delayed completed runs failed
 --         waiting-children logged logs:<id> parents children:<id> spans:<id> processed:<id> ignored:<id> faults:<id> returned:<id> de:<id>
 --         schedulers scheduler meta events trims memo:<client>:<slot>; of BullMQ: wait paused marker pc repeat and more, migrate/bull)
 -- ARGV    now_ms (epoch ms), client, slot, number, source (migrate/bull), state, skip (jobs, of the completed runs and records, that the caller
@@ -17,6 +17,7 @@ local Fetch = require('fetch')
 local Fetched = require('fetched')
 local Find = require('find')
 local Frame = require('frame')
+local Groups = require('groups')
 local Locate = require('locate')
 local Memo = require('memo')
 local Parents = require('parents')
@@ -27,7 +28,7 @@ local State = require('state')
 local Stored = require('stored')
 local WaitingList = require('waiting_list')
 
-local MAX_BYTES = 1048576
+local MAX_BYTES, MOST_UNGROUPED = 1048576, 100
 local STATES = { 'waiting', 'prioritized', 'delayed', 'waiting-children', 'completed', 'failed' }
 
 -- Ends the call, which has written nothing yet, where it could not be carried out as a whole.
@@ -182,6 +183,14 @@ local function return_set(queue, page)
   drop(queue, restoring.jobs)
 end
 
+-- BullMQ knows no groups: their jobs wait behind the others, some with each call.
+local function ungroup(queue)
+  if Groups.count(queue) == 0 then return end
+  local ids = redis.call('ZRANGE', queue.base .. 'grouped', 0, MOST_UNGROUPED - 1)
+  Groups.take_out(queue, ids, redis.call('HMGET', queue.base .. 'jobs', unpack(ids)))
+  WaitingList.append_references(queue, ids)
+end
+
 return function(keys, args)
   local base = keys[1]
   local now_ms, client, slot, number, source = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5]
@@ -194,6 +203,7 @@ return function(keys, args)
   require_all(queue, source)
   Restore.start(queue, source, sources)
   local page = { state = state, skip = skip, most = most, now_ms = now_ms, looked = 0, stays = {}, kept = 0, seen = {} }
+  if state == 'waiting' then ungroup(queue) end
   if state == 'waiting' then return_line(queue, page) else return_set(queue, page) end
   local jobs, schedulers = queue.restoring.jobs, 0
   for _, job in ipairs(jobs) do schedulers = schedulers + (job.scheduler and 1 or 0) end

@@ -146,7 +146,7 @@ fn to_step(step: NativeManualStep) -> std::result::Result<ManualStep, Error> {
         worker_name: step.worker_name.unwrap_or_default(),
         lock_duration: to_duration(step.lock_duration),
         limiter: step.limiter.map(RateLimit::from),
-        group_rules: group_rules(step.group_concurrency, step.group_limit, step.groups_fair),
+        group_rules: group_rules(step.group_concurrency, step.group_limit, step.groups_fair, None),
         ended: step.ended.map(to_end).transpose()?,
     })
 }

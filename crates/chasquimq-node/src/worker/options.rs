@@ -54,6 +54,8 @@ pub struct NativeWorkerOptions {
     pub group_limit: Option<NativeRateLimit>,
     /// Jobs without a group have turns, too.
     pub groups_fair: Option<bool>,
+    /// A step takes jobs of one group.
+    pub groups_apart: Option<bool>,
     /// Longest sleep while limited, ms.
     pub maximum_rate_limit_delay: f64,
     /// Minutes for which finished jobs are counted.
@@ -80,11 +82,17 @@ impl From<NativeRateLimit> for RateLimit {
 }
 
 /// What a worker heeds of groups.
-pub fn group_rules(concurrency: Option<f64>, limit: Option<NativeRateLimit>, fair: Option<bool>) -> GroupRules {
+pub fn group_rules(
+    concurrency: Option<f64>,
+    limit: Option<NativeRateLimit>,
+    fair: Option<bool>,
+    apart: Option<bool>,
+) -> GroupRules {
     GroupRules {
         concurrency: concurrency.map(|jobs| jobs as u64),
         limit: limit.map(RateLimit::from),
         fair: fair == Some(true),
+        apart: apart == Some(true),
     }
 }
 
@@ -118,7 +126,12 @@ impl NativeWorkerOptions {
             runner: RUNNER.with(Runner::clone),
             watches_sockets,
             limiter: self.limiter.map(RateLimit::from),
-            group_rules: group_rules(self.group_concurrency, self.group_limit, self.groups_fair),
+            group_rules: group_rules(
+                self.group_concurrency,
+                self.group_limit,
+                self.groups_fair,
+                self.groups_apart,
+            ),
             maximum_rate_limit_delay: to_duration(self.maximum_rate_limit_delay),
             metrics_minutes: self.metrics_minutes.unwrap_or(0),
         }

@@ -3,6 +3,7 @@
 --   group-later:<group>  set: delayed jobs that were added with a maximum; some of them have left since. It expires when all are due
 -- Why a set that is not kept up to date: whatever takes a delayed job away need not know its group. It is looked through only when a group seems to be full.
 local Groups = require('groups')
+local State = require('state')
 local WaitingList = require('waiting_list')
 
 -- Who looks for due jobs may come late.
@@ -52,6 +53,7 @@ end
 
 -- Jobs are added: what is said of their groups is noted. dues: of delayed ones, or 0.
 local function note(queue, ids, groups, dues)
+  local now_ms = dues ~= 0 and Groups.server_ms()
   for i, group in ipairs(groups) do
     if type(group) == 'table' then
       local name, most, weight, order = unpack(group)
@@ -66,8 +68,8 @@ local function note(queue, ids, groups, dues)
       end
       if most > 0 and dues ~= 0 then
         local key = later_key(queue, name)
-        local expires_ms = dues[i] + LATE_MS
-        if redis.call('SADD', key, ids[i]) == 1 and redis.call('PEXPIRETIME', key) < expires_ms then redis.call('PEXPIREAT', key, expires_ms) end
+        local lasts_ms = math.max(dues[i] - now_ms, 0) + LATE_MS
+        if redis.call('SADD', key, ids[i]) == 1 and redis.call('PTTL', key) < lasts_ms then redis.call('PEXPIRE', key, State.whole(lasts_ms)) end
       end
     end
   end

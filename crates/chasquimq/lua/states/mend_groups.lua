@@ -10,7 +10,8 @@ local MOST = 100
 -- Places that jobs hold which are not active.
 local function mend_active(queue)
   local counted = 0
-  for _, jobs in ipairs(redis.call('HVALS', queue.base .. 'group-active')) do counted = counted + (tonumber(jobs) or 0) end
+  local stored = redis.call('HGETALL', queue.base .. 'group-active')
+  for i = 2, #stored, 2 do counted = counted + (tonumber(stored[i]) or 0) end
   if counted == 0 or counted <= redis.call('HLEN', queue.base .. 'active') then return end
   local by, active = {}, redis.call('HGETALL', queue.base .. 'active')
   for i = 2, #active, 2 do

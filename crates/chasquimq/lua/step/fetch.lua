@@ -253,11 +253,11 @@ local function fetch(queue, want, surplus, step)
   if queue.holes > 0 and queue.waiting > 0 then Mend.mend_holes(queue) end
   take_due(queue, want, want + surplus, step)
   local has_groups = Groups.are_used(queue)
-  if has_groups and Turns.are_fair(step) then
+  if has_groups and Turns.are_fair(step) and not Turns.are_apart(step) then
     Turns.take_fairly(queue, want, step, function(count) take_ungrouped(queue, fetched.taken + count, fetched.taken + count, step) end)
   end
   take_ungrouped(queue, want, want + surplus, step)
-  if has_groups then Turns.take(queue, want, want + surplus, step) end
+  if has_groups and not (fetched.taken > 0 and Turns.are_apart(step)) then Turns.take(queue, want, want + surplus, step) end
   queue.active = queue.active + fetched.taken
   if rawget(fetched, 'takes_set') then WaitingList.call_in_chunks('HSET', queue.base .. 'takes', fetched.takes_set) end
   if rawget(fetched, 'active_set') then WaitingList.call_in_chunks('HSET', queue.base .. 'active', fetched.active_set) end

@@ -72,8 +72,9 @@ end
 -- The same of groups, whose names are in several sets.
 local function unlink_groups(base, count)
   for _, set in ipairs({ 'groups', 'groups-limited', 'groups-maxed', 'groups-paused' }) do
-    local keys, found = {}, redis.call('ZPOPMIN', base .. set, count)
-    for i = 1, #found, 2 do
+    local keys, found = {}, redis.call('ZRANGE', base .. set, 0, count - 1)
+    redis.call('ZREMRANGEBYRANK', base .. set, 0, count - 1)
+    for i = 1, #found do
       for _, start in ipairs(OF_GROUPS) do keys[#keys + 1] = base .. start .. found[i] end
     end
     if #keys > 0 then
@@ -100,7 +101,7 @@ return function(keys, args)
   if unlink_some(base, 'logged', count, { 'logs:' }) then return cursor end
   -- those whose children are told of below are parents no more
   if unlink_some(base, 'parents', count, OF_PARENTS) then return cursor end
-  if unlink_groups(base, count) then return cursor end
+  if queue.place > 0 and unlink_groups(base, count) then return cursor end
   local next_cursor
   if cursor:sub(1, #IN_LOG) == IN_LOG then
     next_cursor = release_frames(queue, cursor:sub(#IN_LOG + 1), count)

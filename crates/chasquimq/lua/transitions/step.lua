@@ -112,9 +112,9 @@ local function reply_to_idle(base, state, none_delayed, offset_us, claim)
 end
 
 -- Whether this step leaves all but `reach` jobs to a worker that waits for some. Of many there are enough for all, and frames are taken whole.
-local function is_another_idle(base, state, reach, delays)
+local function is_another_idle(base, state, reach, may_be_more)
   local waiting = State.waiting_in(state)
-  return waiting <= MOST_SHARED and (waiting > reach or State.place_in(state) > Prioritized.FIRST_PLACE or delays) and not WaitingList.are_all_busy(base)
+  return waiting <= MOST_SHARED and (waiting > reach or State.place_in(state) > Prioritized.FIRST_PLACE or may_be_more) and not WaitingList.are_all_busy(base)
 end
 
 -- What woke this copy, behind a wait that was broken off or whose step is over, is for somebody else: a job, or one that is due sooner than others.
@@ -152,7 +152,7 @@ return function(keys, args)
     return replay(queue, known, owner, claim, server_us, limits)
   end
 
-  if want > reach and state and is_another_idle(base, state, reach, delays) then want, surplus = reach, 0 end
+  if want > reach and state and is_another_idle(base, state, reach, delays or turns) then want, surplus = reach, 0 end
   local step = { now_ms = now_ms, starts_ms = math.max(now_ms, carried_out_ms), owner = owner, claim = claim, worker_name = worker_name,
     leaves_due = leaves_due == 1, none_delayed = not delays, asks_due = asks_due == 1, want = want, surplus = surplus, keeps = keeps,
     failure = not place and failure_in(outcomes),

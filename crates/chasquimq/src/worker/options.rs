@@ -68,6 +68,8 @@ pub struct GroupRules {
     pub limit: Option<RateLimit>,
     /// Jobs without a group have turns as a group has.
     pub fair: bool,
+    /// A step takes jobs of one group, or such as have none.
+    pub apart: bool,
 }
 
 impl GroupRules {
@@ -78,10 +80,10 @@ impl GroupRules {
             return;
         }
         let limit = self.limit;
-        packer.array(4).int(self.concurrency.unwrap_or(0) as i64);
+        packer.array(5).int(self.concurrency.unwrap_or(0) as i64);
         packer.int(limit.map_or(0, |limit| limit.max as i64));
         packer.int(limit.map_or(0, |limit| limit.duration.as_millis() as i64));
-        packer.int(i64::from(self.fair));
+        packer.int(i64::from(self.fair)).int(i64::from(self.apart));
     }
 }
 

@@ -44,6 +44,21 @@ fn jobs_in_line_go_in_the_order_in_which_they_would_have_run() {
 }
 
 #[test]
+fn jobs_of_groups_go_behind_the_others_without_one() {
+    let plan = Plan::new().grouped("a1", "a", 3).grouped("b1", "b", 0).record("x");
+    let mut queue = TestQueue::with(plan.grouped_within("d", 7000, ("a", 0, 0.0), 2));
+    assert_eq!(give(&mut queue, "waiting", 0, 9), "[3 3 0 [] 0]");
+    assert_eq!(
+        texts(queue.at_source("LRANGE", "wait", &["0", "-1"])),
+        ["b1", "a1", "x"]
+    );
+    assert_eq!(give(&mut queue, "delayed", 0, 9), "[1 1 0 [] 0]");
+    assert_eq!(texts(queue.at_source("ZRANGE", "delayed", &["0", "-1"])), ["d"]);
+    queue.key_is("groups", "(none)");
+    queue.left_at_source();
+}
+
+#[test]
 fn a_step_that_is_sent_again_moves_nothing_more() {
     let mut queue = TestQueue::with(Plan::new().record("a").record("b"));
     let first = give_numbered(&mut queue, "waiting", 0, 1, 7);

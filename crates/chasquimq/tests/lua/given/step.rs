@@ -90,6 +90,7 @@ pub struct Step {
     limiter: (u64, u64),
     group_rules: (i64, i64, i64),
     fair: bool,
+    apart: bool,
     leaves_due: bool,
     hears: bool,
     asks_due: bool,
@@ -128,6 +129,7 @@ impl Step {
             limiter: (0, 0),
             group_rules: (0, 0, 0),
             fair: false,
+            apart: false,
             leaves_due: false,
             hears: false,
             asks_due: false,
@@ -185,6 +187,11 @@ impl Step {
     /// Of a worker by whom jobs without a group have turns, too.
     pub fn fair(self) -> Self {
         Self { fair: true, ..self }
+    }
+
+    /// Of a worker of which a step takes jobs of one group.
+    pub fn apart(self) -> Self {
+        Self { apart: true, ..self }
     }
 
     /// Of a worker with a limiter: starts a window, and its ms.
@@ -534,7 +541,7 @@ impl Step {
             .int(self.surplus as i64)
             .int(self.max_bytes as i64);
         packed.int(self.offset_us);
-        if (self.limiter, self.group_rules, self.fair) == ((0, 0), (0, 0, 0), false) {
+        if (self.limiter, self.group_rules, self.fair || self.apart) == ((0, 0), (0, 0, 0), false) {
             packed.int(0);
         } else {
             let (concurrency, max, duration_ms) = self.group_rules;
@@ -542,12 +549,13 @@ impl Step {
                 .array(3)
                 .int(self.limiter.0 as i64)
                 .int(self.limiter.1 as i64)
-                .array(4);
+                .array(5);
             packed
                 .int(concurrency)
                 .int(max)
                 .int(duration_ms)
-                .int(i64::from(self.fair));
+                .int(i64::from(self.fair))
+                .int(i64::from(self.apart));
         }
         packed
             .int(i64::from(self.leaves_due))

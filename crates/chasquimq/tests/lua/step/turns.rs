@@ -291,3 +291,15 @@ fn a_group_of_strict_order_goes_on_when_the_job_that_holds_it_is_promoted_or_rem
     run_once!(queue, REMOVE_JOB, 2000, "a1", 0);
     assert_eq!(taken(&mut queue, want(9)), ["a2"]);
 }
+
+#[test]
+fn a_step_takes_jobs_of_one_group_where_the_worker_says_so() {
+    let mut queue = TestQueue::with(three().record("x").record("y"));
+    assert_eq!(taken(&mut queue, want(9).apart()), ["x", "y"]);
+    assert_eq!(taken(&mut queue, want(9).apart()), ["b1", "b2"]);
+    assert_eq!(taken(&mut queue, want(2).apart()), ["a1", "a2"]);
+    assert_eq!(taken(&mut queue, want(9).apart()), ["c1"]);
+    // one that is full is passed over
+    queue.add(1000, Plan::new().grouped("d1", "d", 0));
+    assert_eq!(taken(&mut queue, want(9).apart().group_rules(2, 0, 0)), ["d1"]);
+}
