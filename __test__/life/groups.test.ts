@@ -409,6 +409,29 @@ describe('groups', () => {
       await until('the parent to wait', async () => (await queue().getGroupJobsCount('p')) === 1);
     });
 
+    it('lets them yield to one another, and keeps their group', async () => {
+      const once = { ...grouped('a'), deduplication: { id: 'once' } };
+      const first = await queue().add('a1', 0, once);
+      expect((await queue().add('a2', 0, once)).id).toBe(first.id);
+      const replacing = { ...grouped('b'), delay: 60_000, deduplication: { id: 'later', replace: true, ttl: 60_000 } };
+      await queue().add('b1', 0, replacing);
+      const second = await queue().add('b2', 0, replacing);
+      await second.promote();
+      const kept = { ...grouped('c'), deduplication: { id: 'kept', keepLastIfActive: true } };
+      await queue().add('c1', 0, kept);
+      const started: string[] = [];
+      const log = new EventLog(
+        worker(async (job) => {
+          started.push(`${job.gid} ${job.name}`);
+          if (job.name === 'c1') await queue().add('c2', 0, kept);
+        }),
+        ['completed'],
+      );
+      await log.get('completed', 4);
+      expect(started.sort()).toEqual(['a a1', 'b b2', 'c c1', 'c c2']);
+      expect(await queue().getGroupsCount()).toBe(0);
+    });
+
     it('gives a processor that is a file the group of its job', async () => {
       const [job] = await addAll(['a1']);
       const file = fileURLToPath(new URL('programs/group.cjs', import.meta.url));
