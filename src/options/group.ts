@@ -19,7 +19,7 @@ export interface JobGroupOptions {
    */
   maxSize?: number;
   /**
-   * Turns that the group has to one of another group, from now on; as `queue.setGroupWeight`.
+   * Turns that the group has to one of another group, from now on; as `queue.setGroupWeight`. A weight above 1,048,576 counts as 1,048,576.
    * @defaultValue 1
    */
   weight?: number;

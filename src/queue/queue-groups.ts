@@ -227,7 +227,7 @@ export class QueueGroups<
     return (await this[COMMANDS].native.getGroup(groupId)).jobs;
   }
 
-  /** Number of jobs that wait in groups, over all of them. */
+  /** Number of jobs that wait in groups, over all of them. All are counted at once: a limit has no effect. */
   async getGroupsJobsCount(_limit?: number): Promise<number> {
     return this[COMMANDS].native.countGrouped();
   }

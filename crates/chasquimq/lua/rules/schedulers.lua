@@ -89,7 +89,6 @@ local function add_iterations(queue, iterations, now_ms)
     local group, priority = it.group and GroupSize.names_of({ it.group })[1], (it.priority ~= 0 or it.group) and it.priority or nil
     fields[2 * i] = cmsgpack.pack({ now_ms, iteration_options(it, now_ms), it.name, it.data, priority, group })
     if group then
-      Prioritized.expect_priorities(queue)
       GroupSize.note(queue, { it.id }, { it.group }, 0)
       Groups.expect(queue)
     end

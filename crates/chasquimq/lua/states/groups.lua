@@ -50,6 +50,7 @@ end
 
 -- From now on jobs that come back to the waiting list are asked for their group, as those that are added delayed will be.
 local function expect(queue)
+  queue.place = math.max(queue.place, FIRST_PLACE)
   if not are_used(queue) then save_clock(queue) end
 end
 
@@ -87,10 +88,10 @@ local function store_settings(queue, group, settings)
   return redis.call('HDEL', queue.base .. 'group-settings', group)
 end
 
--- A length of a group's turn.
+-- The length of a group's turn: at least one, so that the heaviest group moves on, too.
 local function turn_length(settings)
   local weight = tonumber(settings.w) or 1
-  return TURN / (weight > 0 and weight or 1)
+  return math.min(math.max(TURN / (weight > 0 and weight or 1), 1), TURN * TURN)
 end
 
 -- Which of these groups have jobs: by name.
@@ -126,7 +127,7 @@ local function admit(queue, groups)
   WaitingList.call_in_chunks('ZADD', queue.base .. 'groups', ring)
 end
 
--- Groups have lost their last job.
+-- Groups leave their places.
 local function retire(queue, groups)
   if #groups == 0 then return end
   for _, status in ipairs(STATUSES) do WaitingList.call_in_chunks('ZREM', queue.base .. status, groups) end
@@ -328,6 +329,7 @@ local function open_due(queue, server_ms)
 end
 
 return {
+  STATUSES = STATUSES,
   TURN = TURN,
   USED_UP = USED_UP,
   are_used = are_used,
@@ -343,6 +345,7 @@ return {
   turn_length = turn_length,
   with_jobs = with_jobs,
   admit = admit,
+  retire = retire,
   reopen = reopen,
   group_of = group_of,
   enter_end = enter_end,

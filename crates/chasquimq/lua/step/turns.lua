@@ -215,9 +215,13 @@ local function take_some(queue, room, limits, step, fairly, in_advance)
   return #fit == #ids
 end
 
+local function rules_of(step)
+  return type(step.group_rules) == 'table' and step.group_rules or NO_RULES
+end
+
 -- What the worker says, and whether something may limit a group.
 local function limits_of(queue, step)
-  local rules = type(step.group_rules) == 'table' and step.group_rules or NO_RULES
+  local rules = rules_of(step)
   local may_limit = rules[1] > 0 or rules[2] > 0 or redis.call('EXISTS', queue.base .. 'group-settings', queue.base .. 'group-held') > 0
   return { rules = rules, may_limit = may_limit }
 end
@@ -230,13 +234,9 @@ local function room_for(queue, wanted)
 end
 
 -- Whether the jobs without a group have turns; and whether a step takes jobs of one group.
-local function are_fair(step)
-  return type(step.group_rules) == 'table' and step.group_rules[4] == 1
-end
+local function are_fair(step) return rules_of(step)[4] == 1 end
 
-local function are_apart(step)
-  return type(step.group_rules) == 'table' and step.group_rules[5] == 1
-end
+local function are_apart(step) return rules_of(step)[5] == 1 end
 
 -- Takes jobs turn by turn where those without a group have turns as a group has: take_others(count) takes so many of them. Ends where there are none of either
 -- kind: what may be taken still is taken as by others.

@@ -150,7 +150,7 @@ end
 local function enter(queue, which, ids, names, kind)
   if #ids == 0 then return end
   local batch = queue.batch
-  if kind.priorities ~= 0 or kind.groups then Prioritized.expect_priorities(queue) end
+  if kind.priorities ~= 0 then Prioritized.expect_priorities(queue) end
   if kind.groups then
     GroupSize.note(queue, ids, kind.groups, kind.dues)
     Groups.expect(queue)

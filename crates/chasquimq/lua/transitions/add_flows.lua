@@ -156,7 +156,6 @@ end
 -- A job with a group is or will be among those that wait.
 local function note_group(queue, id, extra, dues)
   if not extra[9] then return end
-  Prioritized.expect_priorities(queue)
   Groups.expect(queue)
   GroupSize.note(queue, { id }, { extra[9] }, dues)
 end

@@ -9,6 +9,7 @@
 -- SOURCE  BullMQ 6.7 Queue#obliterate
 -- FLAGS   allow-oom
 local Frame = require('frame')
+local Groups = require('groups')
 local Memo = require('memo')
 local OtherQueues = require('other_queues')
 local Parents = require('parents')
@@ -71,7 +72,7 @@ end
 
 -- The same of groups, whose names are in several sets.
 local function unlink_groups(base, count)
-  for _, set in ipairs({ 'groups', 'groups-limited', 'groups-maxed', 'groups-paused' }) do
+  for _, set in ipairs(Groups.STATUSES) do
     local keys, found = {}, redis.call('ZRANGE', base .. set, 0, count - 1)
     redis.call('ZREMRANGEBYRANK', base .. set, 0, count - 1)
     for i = 1, #found do

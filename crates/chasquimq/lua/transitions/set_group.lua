@@ -11,15 +11,12 @@ local Events = require('events')
 local GroupOrder = require('group_order')
 local Groups = require('groups')
 local Memo = require('memo')
-local Prioritized = require('prioritized')
 local State = require('state')
 local WaitingList = require('waiting_list')
 
-local STATUSES = { 'groups', 'groups-limited', 'groups-maxed', 'groups-paused' }
-
 -- The group takes the place that it has by its settings; whether it is full, or limited, is seen when it is its turn.
 local function replace(queue, group)
-  for _, status in ipairs(STATUSES) do redis.call('ZREM', queue.base .. status, group) end
+  Groups.retire(queue, { group })
   if redis.call('EXISTS', Groups.key_of(queue, group)) == 1 then Groups.admit(queue, { group }) end
 end
 
@@ -93,7 +90,6 @@ return function(keys, args)
   if known then return known end
 
   -- jobs that come are asked for their group
-  Prioritized.expect_priorities(queue)
   Groups.expect(queue)
   State.save_state(queue)
   local changed = SETTERS[what](queue, group, Groups.settings_of(queue, group), value, duration_ms)

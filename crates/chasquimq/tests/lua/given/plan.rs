@@ -150,16 +150,7 @@ impl Plan {
         (group, most, weight): (&str, i64, f64),
         priority: i64,
     ) -> Self {
-        self.items.array(9).int(0).int(1);
-        if id.is_empty() {
-            self.items.str("");
-        } else {
-            self.items.array(1).str(id);
-        }
-        self.items.str("a");
-        self.number_or_none(due_ms as i64);
-        self.items.int(0);
-        self.number_or_none(priority);
+        self.columns(9, id, due_ms, false, priority);
         self.items.nil().array(1);
         if most == 0 && weight == 0.0 {
             self.items.str(group);
@@ -194,9 +185,9 @@ impl Plan {
         }
     }
 
-    /// A record; `due_ms` 0 is at once, an empty id its number.
-    pub fn single(mut self, id: &str, due_ms: u64, front: bool, priority: i64) -> Self {
-        self.items.array(7).int(0).int(1);
+    /// Those that every record has, of so many values.
+    fn columns(&mut self, values: usize, id: &str, due_ms: u64, front: bool, priority: i64) {
+        self.items.array(values).int(0).int(1);
         if id.is_empty() {
             self.items.str("");
         } else {
@@ -206,6 +197,11 @@ impl Plan {
         self.number_or_none(due_ms as i64);
         self.items.int(i64::from(front));
         self.number_or_none(priority);
+    }
+
+    /// A record; `due_ms` 0 is at once, an empty id its number.
+    pub fn single(mut self, id: &str, due_ms: u64, front: bool, priority: i64) -> Self {
+        self.columns(7, id, due_ms, front, priority);
         self.push_body(priority);
         self.count += 1;
         self

@@ -303,3 +303,14 @@ fn a_step_takes_jobs_of_one_group_where_the_worker_says_so() {
     queue.add(1000, Plan::new().grouped("d1", "d", 0));
     assert_eq!(taken(&mut queue, want(9).apart().group_rules(2, 0, 0)), ["d1"]);
 }
+
+#[test]
+fn the_heaviest_group_lets_others_have_a_turn() {
+    let plan = (0..40).fold(Plan::new(), |plan, i| {
+        plan.grouped_within(&format!("a{i}"), 0, ("a", 0, 1e12), 0)
+    });
+    let mut queue = TestQueue::with(plan.grouped("b1", "b", 0));
+    let turns = (0..5).flat_map(|_| taken(&mut queue, want(8))).collect::<Vec<_>>();
+    assert_eq!(turns.len(), 40);
+    assert!(turns.contains(&"b1".to_owned()), "{turns:?}");
+}
