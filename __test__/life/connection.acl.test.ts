@@ -95,8 +95,9 @@ describe('connection.acl', () => {
     ['bull', '', '~{bull:*}:*', ['+fcall', '+function|load'], 'evalsha'],
   ])('the rule for %s, names with %j, %s, without %j is enough', async (prefix, tag, keys, without, how) => {
     stage.queueName += tag;
-    const rule = documentedRule().filter((part) => !part.startsWith('~') && !without.includes(part));
-    await admin.acl('SETUSER', 'jobs', 'reset', ...rule, keys);
+    const rule = documentedRule().filter((part) => !/^[~&]/.test(part) && !without.includes(part));
+    const channels = `&${keys.slice(1).replace(/\*$/, 'worker:*')}`;
+    await admin.acl('SETUSER', 'jobs', 'reset', ...rule, keys, channels);
     const { code, stderr } = await cli(['library', 'load', '--url', `redis://127.0.0.1:${own.port}`]);
     expect([code, stderr]).toEqual([0, '']);
     await admin.call('ACL', 'LOG', 'RESET');

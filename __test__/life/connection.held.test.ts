@@ -7,6 +7,7 @@ import { chasquimq } from '../support/chasquimq.js';
 import { Proxy } from '../support/proxy.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { useOwnServer } from '../support/use-own-server.js';
+import { untilWaiting } from '../support/waiting-workers.js';
 import { EventLog, Gate, sleep, until } from '../support/waiting.js';
 
 /** Later than this a due job is too late; idle workers look by themselves after a minute. */
@@ -77,12 +78,6 @@ describe('connection.held', () => {
     for (const { id } of next) expect((await fetchJob(queue, id)).processedOn).toBeGreaterThanOrEqual(resumed);
   });
 
-  async function waiting(count: number): Promise<void> {
-    await until(`${count} waiting workers`, async () =>
-      (await own.redis.info('clients')).includes(`blocked_clients:${count}\r\n`),
-    );
-  }
-
   it.each(['a step', 'the answer to a wait'] as const)(
     'a worker that is paused while %s is under way hands on what is due',
     async (what) => {
@@ -94,20 +89,24 @@ describe('connection.held', () => {
       const paused = stage.worker(run, { connection, ...opts });
       const log = new EventLog(paused, ['active', 'drained']);
       await log.get('drained');
-      await waiting(1);
-      // the step of a worker that holds a job follows its wait; that of another one is sent with it
+      await untilWaiting(own.redis, queue.name, 1);
       if (what === 'a step') {
         await queue.add('held', {});
         await log.get('active');
-        await waiting(1);
+        await untilWaiting(own.redis, queue.name, 1);
       }
+      const key = `{bull:${queue.name}}:waiting-workers`;
+      const [first] = await own.redis.smembers(key);
       const other = new EventLog(stage.worker(run, { connection: own.connection, ...opts }), ['completed']);
-      // behind the one that waits already, which the server wakes first
-      await waiting(2);
+      await untilWaiting(own.redis, queue.name, 2);
+      // the server tells any of them: the other one does not wait until the first was told
+      const others = (await own.redis.smembers(key)).filter((owner) => owner !== first);
+      await own.redis.srem(key, ...others);
       const way = what === 'a step' ? requests : answers;
       way.close();
       const job = await queue.add('later', {}, { delay: DELAY_MS });
       await until(`${what} to be held`, () => way.held > 0);
+      await own.redis.sadd(key, ...others);
       const pausing = paused.pause(true);
       await nextTurn();
       if (what === 'a step') requests.open();

@@ -16,6 +16,7 @@ import { Authority, TlsFront } from '../support/tls.js';
 import type { Certificate } from '../support/tls.js';
 import { useOwnServer } from '../support/use-own-server.js';
 import { doWork, workOf } from '../support/users-work.js';
+import { untilWaiting } from '../support/waiting-workers.js';
 import { until } from '../support/waiting.js';
 
 const LIMIT_MS = 300_000;
@@ -306,9 +307,7 @@ describe('a connection that all share', () => {
         await until('it to be idle', async () => (await queue.getCompletedCount()) === 1_000);
         beside.thread.postMessage('add it');
         await until('it to run', () => said.includes('runs'));
-        await until('a wait beside it', async () =>
-          (await own.redis.info('clients')).includes('blocked_clients:2\r\n'),
-        );
+        await untilWaiting(own.redis, queue.name, 1);
         beside.thread.postMessage('go on');
       }
       const jobs = await told<number>(said, 'blocking');

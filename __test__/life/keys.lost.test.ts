@@ -7,8 +7,9 @@ import type { Queue as OurQueue } from '../../src/index.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { fillEveryKey, keyNames, keysOf } from '../support/every-key.js';
 import type { EveryKey } from '../support/every-key.js';
-import { mastersOf, redisClient } from '../support/redis.js';
+import { redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
+import { untilWaiting } from '../support/waiting-workers.js';
 import { until } from '../support/waiting.js';
 
 const LIMIT_MS = 300_000;
@@ -150,8 +151,7 @@ describe('keys.lost', () => {
     await queue.add('job', 1);
     const done: unknown[] = [];
     stage.worker(async ({ data }) => void done.push(data), { drainDelay: 1 });
-    const clients = () => Promise.all(mastersOf(redis).map((master) => master.client('LIST')));
-    await until('the worker to wait', async () => String(await clients()).includes('cmd=bzpopmin'));
+    await untilWaiting(redis, queue.name, 1);
     await redis.del(`{bull:${queue.name}}:meta`);
     await until('the job to run', () => done.length === 1);
     await redis.quit();

@@ -6,6 +6,7 @@ import { chasquimq } from '../support/chasquimq.js';
 import { keysContaining } from '../support/redis.js';
 import { OwnServer } from '../support/own-server.js';
 import { useStage } from '../support/stage.js';
+import { untilWaiting } from '../support/waiting-workers.js';
 import { EventLog, rejection, until } from '../support/waiting.js';
 
 const OOM = /^OOM command not allowed when used memory > 'maxmemory'/;
@@ -139,7 +140,7 @@ describe('server.memory', () => {
     expect(log.names.filter((name) => name !== 'completed')).toEqual([]);
   });
 
-  it('a worker that is paused passes on what its wait heard', async () => {
+  it('a worker that is paused leaves work to others', async () => {
     const { connection } = own;
     const queue = stage.queue({ connection });
     const gate = stage.gate();
@@ -151,17 +152,13 @@ describe('server.memory', () => {
     await held.get('failed');
     await queue.add('held', {});
     await held.get('active', 2);
-    const waiting = (count: number) =>
-      until(`${count} waiting workers`, async () =>
-        (await admin.info('clients')).includes(`blocked_clients:${count}\r\n`),
-      );
-    await waiting(1);
+    await untilWaiting(admin, queue.name, 1);
     await paused.pause(true);
     const other = new EventLog(
       stage.worker(async () => undefined, opts),
       ['completed'],
     );
-    await waiting(2);
+    await untilWaiting(admin, queue.name, 1);
     await useUp();
     await later.retry();
     await other.get('completed');

@@ -8,6 +8,7 @@ import { expectOnceEach } from '../support/once-each.js';
 import { Random } from '../support/random.js';
 import { useStage } from '../support/stage.js';
 import { useOwnServer } from '../support/use-own-server.js';
+import { untilWaiting } from '../support/waiting-workers.js';
 import { Gate, sleep, until } from '../support/waiting.js';
 
 const JOBS = 200;
@@ -80,11 +81,8 @@ describe('worker.along', () => {
       const worker = stage.worker(({ name }: Job) => (name === 'long' ? long.opened : Promise.resolve()), opts);
       return worker.on('completed', ({ name }) => ended.add(name));
     };
-    const waits = (workers: number) =>
-      until('the workers to wait', async () =>
-        (await own.redis.info('clients')).includes(`blocked_clients:${workers}`),
-      );
     const queue = stage.queue(opts);
+    const waits = (workers: number) => untilWaiting(own.redis, queue.name, workers);
     work();
     await waits(1);
     for (const name of ['first', 'second']) {

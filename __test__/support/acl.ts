@@ -28,7 +28,7 @@ export function documentedTenantRule(prefix: string): string[] {
 
 /** The rule of a user who has the server alone, for the keys of one prefix. */
 export function documentedRuleFor(prefix: string): string[] {
-  return documentedRule().map((part) => (part.startsWith('~') ? part.replace('bull', prefix) : part));
+  return documentedRule().map((part) => (/^[~&]/.test(part) ? part.replace('bull', prefix) : part));
 }
 
 /** What the docs grant to a user of sentinels, and in a cluster. */

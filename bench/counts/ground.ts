@@ -11,9 +11,9 @@ export interface Classes {
   readonly FlowProducer: typeof FlowProducer;
 }
 
-/** What an idle worker waits with. */
-const WAIT_COMMAND = 'BZPOPMIN';
 const POLL_MS = 1;
+/** When nothing has passed for so long, nobody has anything to do. */
+const QUIET_POLLS = 25;
 const MOST_POLLS = 10_000;
 
 export interface Work {
@@ -23,7 +23,6 @@ export interface Work {
 
 export class Ground {
   private readonly closers: (() => Promise<void>)[] = [];
-  private workers = 0;
   private waiters: { readonly event: string; left: number; readonly resolve: () => void }[] = [];
 
   constructor(
@@ -65,7 +64,6 @@ export class Ground {
     const worker = await this.openWorker({ concurrency }, processor);
     for (const event of ['completed', 'failed']) worker.on(event as 'completed', () => this.note(event));
     worker.run().catch((error: unknown) => this.fail(error));
-    this.workers += 1;
     await this.settled();
     return worker;
   }
@@ -75,11 +73,15 @@ export class Ground {
     return new Promise((resolve) => this.waiters.push({ event, left: jobs, resolve }));
   }
 
-  /** Resolves when every worker waits for jobs, and no other command is without an answer. */
+  /** Resolves when nothing is without an answer, and nothing has passed for a while: every worker waits to be told of work. */
   async settled(): Promise<void> {
+    let [quiet, before] = [0, -1];
     for (let poll = 0; poll < MOST_POLLS; poll += 1) {
-      const { unanswered } = await this.proxy.traffic();
-      if (unanswered.length === this.workers && unanswered.every((commands) => commands.includes(WAIT_COMMAND))) return;
+      const { unanswered, bytesIn, bytesOut } = await this.proxy.traffic();
+      const passed = bytesIn + bytesOut;
+      quiet = unanswered.length === 0 && passed === before ? quiet + 1 : 0;
+      if (quiet === QUIET_POLLS) return;
+      before = passed;
       await sleep(POLL_MS);
     }
     throw new Error('the workers do not come to rest');

@@ -5,11 +5,17 @@ use std::sync::{Arc, Mutex};
 use napi::{
     bindgen_prelude::{Function, JsValuesTupleIntoVec},
     threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode},
-    Result, Status,
+    Env, Result, Status,
 };
 
 type Back<T, A> = Arc<ThreadsafeFunction<T, (), A, Status, false>>;
 type Slot<T, A> = Arc<Mutex<Option<Back<T, A>>>>;
+
+/// Reaches JavaScript's thread.
+pub trait OnJsThread: Send + Sync {
+    /// Has it do something. False once it is closed.
+    fn on_js_thread(&self, work: Box<dyn FnOnce(Env) + Send>) -> bool;
+}
 
 /// Calls a JavaScript function from any thread, until it is closed. Keeps Node alive meanwhile.
 pub struct Sink<T: 'static, A: 'static + JsValuesTupleIntoVec> {

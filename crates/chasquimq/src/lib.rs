@@ -12,7 +12,7 @@
 //! - **run**: consecutive jobs of a frame that completed together and are kept.
 //! - **outcome**: how a job ended. **report**: outcomes told together.
 //! - **offer**: jobs that were handed over to be started. Each is **drawn** right before it starts; until then it can be taken back.
-//! - **marker**: a key that ends the wait of an idle worker (`lua/states/waiting_list.lua`). **memo**: what the server remembers of a call (`lua/queue/memo.lua`).
+//! - **told**: an idle worker is told of work by a channel (`lua/states/waiting_workers.lua`); where none waits, a **marker** says that there is work. **memo**: what the server remembers of a call (`lua/queue/memo.lua`).
 //! - **step**: a worker's round trip: finish what is done, fetch what can start. It goes **along** where somebody else's call carries it.
 //! - **flow**: a tree of jobs in any queues. A **parent** waits, parked, for its **children**, and knows what became of them; a child's
 //!   **key** is the name of its queue, as users see it, and its id (`flows`, `lua/states/parents.lua`).

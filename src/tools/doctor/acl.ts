@@ -1,12 +1,13 @@
 /** What a server's user needs, and no more. */
 
-const COMMANDS = `+auth +select +info +role +time +client|setname +client|list +fcall +function|list
+const COMMANDS = `+auth +hello +select +info +role +time +client|setname +client|list +fcall +function|list
 +function|load +eval +evalsha
 +get +mget +set +incrby +del +unlink +exists +persist +pexpire +pttl +type +rename
 +hget +hset +hsetnx +hdel +hexists +hgetall +hkeys +hlen +hmget +hincrby +hscan +hstrlen
 +llen +lpop +lpush +lrange +lrem +lset +ltrim +rpop +rpush
 +sadd +scard +sismember +smembers +smismember +spop +srem +sscan
 +xadd +xdel +xinfo|stream +xrange +xread +xrevrange +xtrim
++spublish +ssubscribe +sunsubscribe
 +zadd +zcard +zcount +zmscore +zrange +zrem +zscore +zremrangebyrank +zrangebyscore +zrevrange +zrevrangebyscore +bzpopmin`;
 
 /** The parts behind `ACL SETUSER <name>` for the queues of a prefix. */
@@ -14,5 +15,7 @@ export function aclRule(prefix: string, { cluster = false } = {}): string[] {
   // the second: those whose names, or whose prefix, bring a hash tag
   const keys = /\{[^}]+\}/.test(prefix) ? [] : [`~{${prefix}:*}:*`];
   keys.push(`~${prefix}:*:chasqui:*`);
-  return ['on', '>secret', ...keys, ...COMMANDS.split(/\s+/), ...(cluster ? ['+cluster|slots'] : [])];
+  // by which workers are told of work
+  const channels = keys.map((key) => `&${key.slice(1).replace(/\*$/, 'worker:*')}`);
+  return ['on', '>secret', ...keys, ...channels, ...COMMANDS.split(/\s+/), ...(cluster ? ['+cluster|slots'] : [])];
 }

@@ -23,10 +23,13 @@ use super::{
     lane::{Answers, Calls, Lane, Seat, User, Wakers},
     look::SentLook,
 };
-use crate::queue::{
-    adds::{AddShortcut, Adds},
-    look::LookCall,
-    messages::{to_added_message, OneAdded, QueueMessage, Request},
+use crate::{
+    queue::{
+        adds::{AddShortcut, Adds},
+        look::LookCall,
+        messages::{to_added_message, OneAdded, QueueMessage, Request},
+    },
+    sink::OnJsThread,
 };
 
 /// How long adds go the plain way where the server refuses them.
@@ -177,7 +180,14 @@ fn take_seat(lane: Rc<Lane>, slot: Weak<JsCell<Slot>>, adds: Weak<Adds>) {
         return lane.close_unused();
     }
     let queue = open.queue().keys().qualified_name.clone();
-    let seat = lane.take_seat(Rc::new(Sender { queue, slot, adds }), &open);
+    let seat = lane.take_seat(
+        Rc::new(Sender {
+            queue,
+            slot,
+            adds: adds.clone(),
+        }),
+        adds,
+    );
     cell.with(|slot| slot.seat = Some(seat));
 }
 

@@ -1,18 +1,18 @@
-//! The fast way for jobs: JavaScript's own thread reads there what became active for an idle worker, and runs it. What has completed by then is
-//! recorded by the same way. See the engine's `IdleSocket`.
+//! The fast way for jobs: JavaScript's own thread reads there that there is work for a worker, takes a step, and runs what became active. What has completed by then is
+//! recorded by the same way. See the engine's `Standby`.
 
 use std::{
-    cell::Cell,
-    os::fd::RawFd,
     rc::Rc,
     sync::{
         atomic::{AtomicUsize, Ordering},
-        Arc, Weak,
+        Arc, OnceLock, Weak,
     },
-    time::{Duration, Instant},
 };
 
-use chasquimq::worker::{Batch, BatchJob, IdleSocket, Message};
+use chasquimq::{
+    redis::wire::Watch,
+    worker::{Batch, BatchJob, Message, Standby},
+};
 use napi::{
     bindgen_prelude::{Function, ToNapiValue},
     sys, Env, Result,
@@ -22,37 +22,32 @@ use super::{
     along::{remember, Along, Answered, Carrier, Idle},
     callbacks::Callbacks,
     js_cell::JsCell,
-    lane::read_answers,
-    poll::{is_readable, PollHandle, Polled},
-    spin::Spin,
+    lane::{Answers, Calls, Lane, Seat, User, Wakers},
 };
 use crate::{
-    sink::Sink,
+    sink::{OnJsThread, Sink},
     text::units_of,
     worker::{
-        job_shortcut::JobShortcut,
+        job_shortcut::{JobShortcut, ToJs},
         messages::{to_message, OneJob, WorkerMessage},
     },
 };
 
-/// Answers that a server sends at the same time are there within it.
-const LONGEST_LEFT: Duration = Duration::from_micros(200);
-
-/// The wait of one worker, and the messages that its jobs must not overtake.
+/// What one worker hears by, and the messages that its jobs must not overtake.
 pub struct IdleWait {
     // as users see it
     queue: String,
     slot: JsCell<Slot>,
+    sink: OnceLock<Sink<ToJs, WorkerMessage>>,
     unread: AtomicUsize,
 }
 
 struct Slot {
-    poll: Option<PollHandle>,
-    spin: Option<Rc<Spin>>,
-    socket: Option<IdleSocket>,
-    // took the start of the jobs that run along
+    standby: Option<Standby>,
+    // in the lane of what it hears by
+    seat: Option<Seat>,
+    // took the start of the jobs that run
     carrier: Option<std::rc::Weak<dyn Carrier>>,
-    sink: Option<Sink<Message, WorkerMessage>>,
     // let go at the close
     callbacks: Option<Callbacks<WorkerMessage, OneJob>>,
 }
@@ -67,22 +62,21 @@ impl IdleWait {
         Ok(Arc::new(Self {
             queue,
             slot: JsCell::new(Slot {
-                poll: None,
-                spin: None,
-                socket: None,
+                standby: None,
+                seat: None,
                 carrier: None,
-                sink: None,
                 callbacks: Some(Callbacks::new(on_message, on_job)?),
             }),
+            sink: OnceLock::new(),
             unread: AtomicUsize::new(0),
         }))
     }
 
     fn tell(&self, env: Env, message: Message) {
         if self.unread.load(Ordering::Acquire) > 0 {
-            if let Some(Some(sink)) = self.slot.with(|slot| slot.sink.clone()) {
+            if let Some(sink) = self.sink.get() {
                 self.sending();
-                sink.send(message);
+                sink.send(ToJs::Tell(Box::new(message)));
             }
             return;
         }
@@ -96,16 +90,17 @@ impl IdleWait {
             }
         }
     }
-}
 
-impl Slot {
-    fn watch_no_more(&mut self) {
-        if let Some(poll) = self.poll.take() {
-            poll.close();
+    /// Lets go of what the worker heard by.
+    fn leave(&self) {
+        let seat = self.slot.with(|slot| {
+            slot.carrier = None;
+            slot.seat.take()
+        });
+        if let Some(Some(seat)) = seat {
+            // a worker makes no calls
+            drop(seat.leave());
         }
-        self.spin = None;
-        self.socket = None;
-        self.carrier = None;
     }
 }
 
@@ -122,9 +117,16 @@ fn lone_job(message: &Message) -> Option<(&Batch, &BatchJob)> {
     }
 }
 
+impl OnJsThread for IdleWait {
+    fn on_js_thread(&self, work: Box<dyn FnOnce(Env) + Send>) -> bool {
+        self.sink.get().is_some_and(|sink| sink.reaches(ToJs::Run(work)))
+    }
+}
+
 impl JobShortcut for IdleWait {
-    fn use_sink(&self, sink: Sink<Message, WorkerMessage>) {
-        self.slot.with(|slot| slot.sink = Some(sink));
+    fn use_sink(&self, sink: Sink<ToJs, WorkerMessage>) {
+        // once
+        let _ = self.sink.set(sink);
     }
 
     fn sending(&self) {
@@ -135,69 +137,80 @@ impl JobShortcut for IdleWait {
         self.unread.fetch_sub(1, Ordering::AcqRel);
     }
 
-    fn watch(self: Arc<Self>, env: Env, socket: IdleSocket) -> bool {
-        let spin = Spin::open(env).map(Rc::new);
-        let polled = Rc::new(PolledSocket {
-            socket: socket.clone(),
-            spin: spin.clone(),
-            wait: Arc::downgrade(&self),
-            left: Cell::new(None),
+    fn watch(self: Arc<Self>, env: Env, standby: Standby) {
+        self.leave();
+        let is_open = self.slot.with(|slot| slot.callbacks.is_some()).unwrap_or(false);
+        let wakers = Wakers::default();
+        let woken = wakers.clone();
+        let lane = match standby.watch(move || woken.wake()).filter(|_| is_open) {
+            Some(Watch::Begins(socket)) => Lane::open(env, socket, wakers),
+            Some(Watch::Goes(wire)) => Lane::of(wire),
+            None => None,
+        };
+        let Some(lane) = lane else { return };
+        let waker: Weak<Self> = Arc::downgrade(&self);
+        let listener = Rc::new(Hearer {
+            standby: standby.clone(),
         });
-        let is_watched = self
+        let seat = lane.take_seat(listener, waker);
+        self.slot.with(|slot| {
+            slot.seat = Some(seat);
+            slot.standby = Some(standby.clone());
+        });
+        let idle: Arc<dyn Idle> = self;
+        remember(&standby, &idle);
+        standby.watched(true);
+    }
+
+    fn carry(self: Arc<Self>, number: i64, command: &[u8]) {
+        let found = self
             .slot
-            .with(|slot| {
-                if slot.callbacks.is_none() {
-                    return false;
-                }
-                slot.watch_no_more();
-                slot.poll = PollHandle::open(env, polled);
-                slot.spin = spin.filter(|_| slot.poll.is_some());
-                slot.socket = slot.poll.is_some().then_some(socket);
-                slot.poll.is_some()
-            })
-            .unwrap_or(false);
-        if is_watched {
-            let idle: Arc<dyn Idle> = self;
-            remember(&idle);
-        }
-        is_watched
-    }
-
-    fn recording(&self) {
-        self.slot.with(|slot| slot.spin.iter().for_each(|spin| spin.begin()));
-    }
-
-    fn carry(self: Arc<Self>, socket: IdleSocket, number: i64, command: &[u8]) {
-        let carrier = self.slot.with(|slot| slot.carrier.as_ref()?.upgrade()).flatten();
+            .with(|slot| Some((slot.standby.clone()?, slot.carrier.clone())));
+        let Some(Some((standby, carrier))) = found else { return };
         let idle: Weak<Self> = Arc::downgrade(&self);
-        let along = Along { number, socket, idle };
-        match carrier {
+        let along = Along { number, standby, idle };
+        match carrier.and_then(|carrier| carrier.upgrade()) {
             Some(carrier) => carrier.carry(along, command),
             None => along.lost(),
         }
     }
 
     fn close(&self) {
+        self.leave();
         self.slot.with(|slot| {
             slot.callbacks = None;
-            slot.sink = None;
-            slot.watch_no_more();
+            slot.standby = None;
         });
     }
 }
 
+/// A worker's part in a lane: by that it hears.
+struct Hearer {
+    standby: Standby,
+}
+
+impl User for Hearer {
+    fn queue(&self) -> &str {
+        ""
+    }
+
+    fn answered(&self, _: Env, _: Answers) {}
+
+    fn broken(&self, _: Calls, _: bool) {
+        self.standby.watched(false);
+    }
+}
+
 impl Idle for IdleWait {
-    fn waits_by(&self, queue: &str, place: &str) -> Option<IdleSocket> {
-        if self.queue != queue {
-            return None;
+    fn of_queue(&self, queue: &str) -> Option<Standby> {
+        match self.queue == queue {
+            true => self.standby(),
+            false => None,
         }
-        let socket = self.slot.with(|slot| slot.socket.clone()).flatten()?;
-        if socket.place() != place {
-            return None;
-        }
-        socket.add_comes();
-        // an end of the wait that was not read yet may bring jobs
-        (socket.is_idle() && !is_readable(socket.fd())).then_some(socket)
+    }
+
+    fn standby(&self) -> Option<Standby> {
+        self.slot.with(|slot| slot.standby.clone()).flatten()
     }
 
     fn stepped(&self, env: Env, answered: Answered, carrier: Rc<dyn Carrier>) {
@@ -205,11 +218,11 @@ impl Idle for IdleWait {
             slot.carrier = Some(Rc::downgrade(&carrier));
             slot.callbacks.is_some()
         });
-        let Answered { number, socket, reply } = answered;
+        let Answered { number, standby, reply } = answered;
         match is_open {
-            Some(true) => socket.stepped(number, reply, |told| self.tell(env, told.into())),
+            Some(true) => standby.stepped(number, reply, |told| self.tell(env, told.into())),
             // nobody runs what it brings
-            _ => socket.lost(number),
+            _ => standby.lose(number),
         }
     }
 }
@@ -234,59 +247,5 @@ unsafe fn to_arguments(env: Env, batch: &Batch, job: &BatchJob) -> Result<[sys::
             <&str>::to_napi_value(env, &batch.text)?,
             <&str>::to_napi_value(env, options)?,
         ])
-    }
-}
-
-struct PolledSocket {
-    socket: IdleSocket,
-    // awake until it is told that what ended is recorded
-    spin: Option<Rc<Spin>>,
-    wait: Weak<IdleWait>,
-    // what came is left there while adds of its queue have no answer
-    left: Cell<Option<Instant>>,
-}
-
-impl PolledSocket {
-    /// Whether what came stays there until the loop's next turn.
-    fn is_left(&self, env: Env, wait: &IdleWait) -> bool {
-        let left = self.left.take();
-        if read_answers(env, &wait.queue) || left.is_some_and(|since| since.elapsed() >= LONGEST_LEFT) {
-            return false;
-        }
-        self.left.set(left.or_else(|| Some(Instant::now())));
-        // this thread may run on the server's core, which has yet to send the answer
-        std::thread::yield_now();
-        true
-    }
-}
-
-impl Polled for PolledSocket {
-    fn fd(&self) -> RawFd {
-        self.socket.fd()
-    }
-
-    fn ready(&self, env: Env, poll: &PollHandle) {
-        let wait = self.wait.upgrade();
-        // who goes on may close the worker
-        if wait.as_ref().is_some_and(|wait| self.is_left(env, wait)) || !poll.is_open() {
-            return;
-        }
-        self.spin.iter().for_each(|spin| spin.end());
-        let usable = self.socket.ready(|told| {
-            if let Some(wait) = &wait {
-                wait.tell(env, told.into());
-            }
-        });
-        if !usable {
-            poll.close();
-        }
-    }
-}
-
-// nobody reads what comes any more
-impl Drop for PolledSocket {
-    fn drop(&mut self) {
-        self.socket.close();
-        self.spin.iter().for_each(|spin| spin.close());
     }
 }

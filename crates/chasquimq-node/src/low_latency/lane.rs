@@ -1,4 +1,5 @@
-//! The connection for the calls of this thread's queues: written to on JavaScript's own thread, whose event loop polls it for the answers.
+//! A connection of this thread's queues, or of its workers that wait: written to on JavaScript's own thread, whose event loop polls it for the answers, and for
+//! news.
 
 mod waiting;
 
@@ -22,12 +23,12 @@ use napi::Env;
 pub use self::waiting::{Answers, Calls, User};
 use self::waiting::{Came, Sent, State};
 use super::{
-    along::{step_for, Along, Carrier},
+    along::{hear, step_for, Along, Carrier},
     look::SentLook,
-    poll::{is_readable, PollHandle, Polled},
+    poll::{PollHandle, Polled},
     spin::Spin,
 };
-use crate::queue::{adds::Adds, messages::Request};
+use crate::{queue::messages::Request, sink::OnJsThread};
 
 thread_local! {
     /// Those of this thread.
@@ -47,15 +48,15 @@ pub struct Lane {
 
 /// Those by whom the engine reaches the thread of a lane.
 #[derive(Clone, Default)]
-pub struct Wakers(Arc<Mutex<Vec<std::sync::Weak<Adds>>>>);
+pub struct Wakers(Arc<Mutex<Vec<std::sync::Weak<dyn OnJsThread>>>>);
 
 impl Wakers {
     /// Has the lane of these read what came for it: by the first of them that is not closed.
     pub fn wake(&self) {
         let Ok(all) = self.0.lock() else { return };
-        for adds in all.iter().filter_map(std::sync::Weak::upgrade) {
+        for waker in all.iter().filter_map(std::sync::Weak::upgrade) {
             let wakers = self.clone();
-            let is_heard = adds.on_js_thread(Box::new(move |env| {
+            let is_heard = waker.on_js_thread(Box::new(move |env| {
                 if let Some(lane) = Lane::find(|lane| Arc::ptr_eq(&lane.wakers.0, &wakers.0)) {
                     lane.read(env);
                 }
@@ -67,10 +68,10 @@ impl Wakers {
     }
 
     /// By this one, too.
-    pub fn add(&self, adds: &Arc<Adds>) {
+    pub fn add(&self, waker: std::sync::Weak<dyn OnJsThread>) {
         if let Ok(mut all) = self.0.lock() {
-            all.retain(|adds| adds.strong_count() > 0);
-            all.push(Arc::downgrade(adds));
+            all.retain(|waker| waker.strong_count() > 0);
+            all.push(waker);
         }
     }
 }
@@ -111,8 +112,8 @@ impl Lane {
     }
 
     /// It is of use to this one until [`Seat::leave`], or [`User::broken`].
-    pub fn take_seat(self: Rc<Self>, user: Rc<dyn User>, adds: &Arc<Adds>) -> Seat {
-        self.wakers.add(adds);
+    pub fn take_seat(self: Rc<Self>, user: Rc<dyn User>, waker: std::sync::Weak<dyn OnJsThread>) -> Seat {
+        self.wakers.add(waker);
         self.users.borrow_mut().push(user.clone());
         Seat { lane: self, user }
     }
@@ -153,6 +154,9 @@ impl Lane {
         for (look, answers) in came.looks {
             look.settle(answers);
         }
+        for listener in came.heard {
+            hear(&*listener, self);
+        }
     }
 
     /// Something is to be answered, unless it could not be sent. Whether it was.
@@ -190,12 +194,6 @@ impl Lane {
             poll.close();
             self.spin.iter().for_each(Spin::close);
         }
-    }
-
-    fn has_calls_of(&self, queue: &str) -> bool {
-        let state = self.state.borrow();
-        let is_call = |sent: &Sent| matches!(sent, Sent::Add(user, ..) if user.queue() == queue);
-        state.waiting.iter().any(is_call)
     }
 }
 
@@ -286,19 +284,4 @@ impl Seat {
         }
         calls
     }
-}
-
-/// Reads what this thread's adds to a queue were answered, ahead of its turn. False when they were not answered yet. A server answers an add and
-/// the worker that waits for its job at the same time: who awaits the add is to go on before the job starts.
-pub fn read_answers(env: Env, queue: &str) -> bool {
-    let open: Vec<_> = OPEN.with_borrow(|open| open.iter().filter_map(Weak::upgrade).collect());
-    let mut answered = true;
-    for lane in open.iter().filter(|lane| lane.has_calls_of(queue)) {
-        if is_readable(lane.fd) {
-            lane.read(env);
-        } else {
-            answered = false;
-        }
-    }
-    answered
 }

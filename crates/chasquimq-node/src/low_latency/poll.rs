@@ -65,11 +65,6 @@ impl PollHandle {
         unsafe { self.handle.with(|uv, raw| (uv.poll_start)(raw, UV_READABLE, ready)) }
     }
 
-    /// Whether it was not closed.
-    pub fn is_open(&self) -> bool {
-        self.handle.is_open()
-    }
-
     /// Polls no more. Once is enough.
     pub fn close(&self) {
         self.handle.close();

@@ -190,11 +190,6 @@ impl<T> Handle<T> {
         self.uv_loop
     }
 
-    /// Whether it was not closed.
-    pub fn is_open(&self) -> bool {
-        !self.closing.get()
-    }
-
     /// Is called back no more. Once is enough.
     pub fn close(&self) {
         if !self.closing.replace(true) {

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     error::Happened,
     runtime::Runtime,
-    sink::Sink,
+    sink::{OnJsThread, Sink},
     text::{LongText, Pieces},
 };
 
@@ -97,6 +97,12 @@ pub struct Hold(Arc<Adds>);
 impl Drop for Hold {
     fn drop(&mut self) {
         self.0.pending.end(1);
+    }
+}
+
+impl OnJsThread for Adds {
+    fn on_js_thread(&self, work: Box<dyn FnOnce(Env) + Send>) -> bool {
+        self.sink.reaches(ToJs::Run(work))
     }
 }
 
@@ -288,11 +294,6 @@ impl Adds {
     pub fn answered(&self, count: u64) {
         self.order.answered(count);
         self.pending.end(count);
-    }
-
-    /// Has JavaScript's thread do something. False once it is closed.
-    pub fn on_js_thread(&self, work: Box<dyn FnOnce(Env) + Send>) -> bool {
-        self.sink.reaches(ToJs::Run(work))
     }
 
     /// Waits for calls under way, then closes.

@@ -7,15 +7,9 @@ pub mod options;
 mod outcomes;
 mod words;
 
-use std::{
-    future::Future,
-    sync::{Arc, OnceLock, Weak},
-};
+use std::{future::Future, sync::Arc};
 
-use chasquimq::{
-    worker::{Message, RecordedBy},
-    Keys, RateLimit, Worker,
-};
+use chasquimq::{worker::RecordedBy, Keys, RateLimit, Worker};
 use napi::{
     bindgen_prelude::{Function, Int32Array, Object, Uint32Array},
     Env, Result,
@@ -23,7 +17,7 @@ use napi::{
 use napi_derive::napi;
 
 use self::{
-    job_shortcut::JobShortcut,
+    job_shortcut::{JobShortcut, ToJs},
     messages::{to_message, OneJob, WorkerMessage},
     options::{to_duration, NativeRateLimit, NativeWorkerOptions},
     outcomes::{to_report, NativeOthers},
@@ -47,7 +41,7 @@ pub const ENDS_A_STEP: u32 = chasquimq::worker::ENDS_A_STEP as u32;
 pub struct NativeWorker {
     worker: Arc<Worker>,
     runtime: Held,
-    sink: Sink<Message, WorkerMessage>,
+    sink: Sink<ToJs, WorkerMessage>,
     shortcut: Option<Arc<dyn JobShortcut>>,
     ends: Followers,
 }
@@ -71,8 +65,7 @@ impl NativeWorker {
         let keys = Keys::new(&options.prefix, &options.name);
         let ends = Followers::new(&options.connection.server(), runtime.line());
         let shortcut = low_latency::for_jobs(*env, keys.qualified_name.clone(), &on_message, &on_job)?;
-        let made: Arc<OnceLock<Weak<Worker>>> = Arc::default();
-        let sink = receive(*env, &on_message, shortcut.clone(), made.clone())?;
+        let sink = receive(*env, &on_message, shortcut.clone())?;
         if let Some(shortcut) = &shortcut {
             shortcut.use_sink(sink.clone());
         }
@@ -85,11 +78,9 @@ impl NativeWorker {
                 if let Some(shortcut) = &sender {
                     shortcut.sending();
                 }
-                messages.send(message);
+                messages.send(ToJs::Tell(Box::new(message)));
             }),
         ));
-        // the sink is heard on this thread, so not before this
-        let _ = made.set(Arc::downgrade(&worker));
         Ok(Self {
             worker,
             runtime: Held::new(runtime),
@@ -199,16 +190,8 @@ impl NativeWorker {
             let worker = self.worker.clone();
             return self.ends.follow(move || worker.finish_by_loop(report));
         }
-        let finished = self.worker.finish(report);
-        let Some(shortcut) = &self.shortcut else { return };
-        match finished {
-            RecordedBy::Loop => {}
-            RecordedBy::Socket => shortcut.recording(),
-            RecordedBy::Along {
-                number,
-                command,
-                socket,
-            } => shortcut.clone().carry(socket, number, &command),
+        if let (RecordedBy::Along { number, command }, Some(shortcut)) = (self.worker.finish(report), &self.shortcut) {
+            shortcut.clone().carry(number, &command);
         }
     }
 
@@ -296,23 +279,25 @@ impl Drop for NativeWorker {
     }
 }
 
-/// Messages become calls of `on_message`; sockets go to the shortcut.
+/// Messages become calls of `on_message`; what the shortcut may watch goes to that.
 fn receive(
     env: Env,
     on_message: &Function<'_, WorkerMessage, ()>,
     shortcut: Option<Arc<dyn JobShortcut>>,
-    worker: Arc<OnceLock<Weak<Worker>>>,
-) -> Result<Sink<Message, WorkerMessage>> {
-    Sink::new(on_message, move |mut message: Message| {
-        if let Some(shortcut) = &shortcut {
-            shortcut.received();
-            if let Some(socket) = message.socket.take() {
-                let worker = worker.get().and_then(Weak::upgrade);
-                if let Some(worker) = worker.filter(|_| shortcut.clone().watch(env, socket.clone())) {
-                    worker.use_socket(socket);
+) -> Result<Sink<ToJs, WorkerMessage>> {
+    Sink::new(on_message, move |message| match message {
+        ToJs::Run(work) => {
+            work(env);
+            Ok(WorkerMessage::default())
+        }
+        ToJs::Tell(mut message) => {
+            if let Some(shortcut) = &shortcut {
+                shortcut.received();
+                if let Some(standby) = message.standby.take() {
+                    shortcut.clone().watch(env, standby);
                 }
             }
+            Ok(to_message(*message))
         }
-        Ok(to_message(message))
     })
 }

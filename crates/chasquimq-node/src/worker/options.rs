@@ -107,8 +107,8 @@ thread_local! {
 }
 
 impl NativeWorkerOptions {
-    /// The engine's form, on JavaScript's thread. `watches_sockets`: there is a shortcut for jobs.
-    pub fn to_options(&self, watches_sockets: bool) -> WorkerOptions {
+    /// The engine's form, on JavaScript's thread. `watches_news`: there is a shortcut for jobs.
+    pub fn to_options(&self, watches_news: bool) -> WorkerOptions {
         let keep = |text: &Option<String>| text.as_ref().map_or(Keep::ALL, |text| Keep::from_text(text));
         WorkerOptions {
             id: self.id.clone(),
@@ -124,7 +124,7 @@ impl NativeWorkerOptions {
             remove_on_complete: keep(&self.remove_on_complete),
             remove_on_fail: keep(&self.remove_on_fail),
             runner: RUNNER.with(Runner::clone),
-            watches_sockets,
+            watches_news,
             limiter: self.limiter.map(RateLimit::from),
             group_rules: group_rules(
                 self.group_concurrency,

@@ -3,6 +3,7 @@
 -- Why references: up to a thousand records that are added together wait in one entry, which costs one command.
 local ForeignEntries = require('foreign_entries')
 local State = require('state')
+local WaitingWorkers = require('waiting_workers')
 
 local REFERENCE_SEQ = 1099511627776
 
@@ -42,8 +43,11 @@ local function has_work(queue)
   return queue.waiting > 0 or (queue.place > 0 and redis.call('EXISTS', queue.base .. 'prioritized', queue.base .. 'groups') > 0)
 end
 
+-- Tells a worker that there is something to do: one that waits (states/waiting_workers), or else, by the marker, the next one that would.
 local function wake(queue)
-  redis.call('ZADD', queue.base .. 'wake', 0, '0')
+  local base = queue.base
+  if WaitingWorkers.tell_one(base) then return end
+  redis.call('ZADD', base .. 'wake', 0, '0')
 end
 
 -- Whether every worker is busy, as far as is known: a marker was left, and nobody who waits has taken it.

@@ -19,6 +19,7 @@ local PlainJobs = require('plain_jobs')
 local Prioritized = require('prioritized')
 local Records = require('records')
 local State = require('state')
+local WaitingList = require('waiting_list')
 local Stored = require('stored')
 local Successor = require('successor')
 local WaitingList = require('waiting_list')
@@ -178,6 +179,7 @@ local function run(base, raw, step)
     active, count, groups = active - 1, OneFailure.carry_out(queue, raw, ended, step)
     head, waiting = head or ended.again, queue.waiting
   end
+  step.taken = head and 1 or 0
   if want >= 0 then step.now_ms = step.starts_ms end
   if head then
     local told
@@ -197,7 +199,7 @@ local function run(base, raw, step)
   end
   local is_left = waiting > 0 or (are_left == nil and place > 0 and redis.call('EXISTS', base .. 'prioritized') == 1)
   if is_left or (ended.due_ms and not due) then
-    redis.call('ZADD', base .. 'wake', 0, '0')
+    WaitingList.wake({ base = base })
   elseif (ended.started or ended.to == 'failed') and not head and (is_full or not due) and active == 0 then
     count, groups = count + 1, groups .. '\146\161E\167drained'
   end

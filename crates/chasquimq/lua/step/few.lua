@@ -15,6 +15,7 @@ local PlainJobs = require('plain_jobs')
 local Records = require('records')
 local State = require('state')
 local WaitingList = require('waiting_list')
+local WaitingList = require('waiting_list')
 
 -- Jobs that end, and jobs that start, at most.
 local MOST = 16
@@ -233,6 +234,7 @@ local function run(base, raw, outcomes, step)
     local points = step.keeps[1][4]
     if points then Metrics.count_minutes(queue, 'completed', count, step.now_ms, points) end
   end
+  step.taken = taken
   if want >= 0 then step.now_ms = step.starts_ms end
   if taken > 0 then
     local told
@@ -246,7 +248,7 @@ local function run(base, raw, outcomes, step)
     due = Delayed.next_due(queue)
   end
   if waiting > 0 then
-    redis.call('ZADD', base .. 'wake', 0, '0')
+    WaitingList.wake({ base = base })
   elseif ends and taken == 0 and (want <= 0 or not due) and active == 0 then
     count, groups = count + 1, groups .. '\146\161E\167drained'
   end

@@ -106,6 +106,7 @@ local function run(queue, outcomes, want, surplus, step)
   elseif want >= 0 then
     gated, limited_ms, due = fetch_due(queue, want, surplus, step)
   end
+  step.taken = queue.fetched.taken
   -- somebody who waits must hear of what this worker leaves, or delayed and does not look after itself
   local is_work_left = queue.promoted and queue.promoted.more or WaitingList.has_work(queue)
   local is_left = is_work_left and may_start(queue)

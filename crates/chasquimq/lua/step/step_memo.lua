@@ -18,20 +18,22 @@ local function read(known)
   return due_ms, gated % 2, now_ms, limited_ms, cmsgpack.unpack(known:sub(KNOWN_BYTES + 1))
 end
 
+-- Where it is remembered.
+local function key_of(base, owner)
+  return Memo.key_of(base, owner, 's')
+end
+
 -- The slots of a worker; 0: nobody knows.
 local function slots_of(base, owner)
-  local most = 0
-  for _, raw in ipairs(redis.call('MGET', Memo.key_of(base, owner, 's'), Memo.key_of(base, owner, 'w'))) do
-    if raw and #raw >= NUMBERS_BYTES then
-      local _, _, shared = struct.unpack(NUMBERS, raw)
-      local slots = math.floor(shared / 2)
-      if slots > most and slots <= MOST_SLOTS then most = slots end
-    end
-  end
-  return most
+  local raw = redis.call('GET', key_of(base, owner))
+  if not raw or #raw < NUMBERS_BYTES then return 0 end
+  local _, _, shared = struct.unpack(NUMBERS, raw)
+  local slots = math.floor(shared / 2)
+  return slots <= MOST_SLOTS and slots or 0
 end
 
 return {
+  key_of = key_of,
   head = head,
   read = read,
   slots_of = slots_of,

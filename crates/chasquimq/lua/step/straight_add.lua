@@ -6,6 +6,7 @@ local ForeignEntries = require('foreign_entries')
 local PlainJobs = require('plain_jobs')
 local StartOnAdd = require('start_on_add')
 local State = require('state')
+local WaitingList = require('waiting_list')
 
 local NONE = {}
 
@@ -24,7 +25,7 @@ local function append_started(queue, log_id, blob, count, groups)
   local base = queue.base
   redis.call('XADD', base .. 'log', log_id, 'f', blob)
   -- what was set aside waits
-  if queue.waiting > 0 then redis.call('ZADD', base .. 'wake', 0, '0') end
+  if queue.waiting > 0 then WaitingList.wake(queue) end
   EventLog.write_events(queue, count, groups, NONE)
   queue.raw = nil
   State.save_state(queue)
@@ -69,7 +70,7 @@ local function run(base, raw, args, worker, ...)
     return first, packed
   end
   redis.call('SET', base .. 'state', saved)
-  if not worker then redis.call('ZADD', base .. 'wake', 0, '0') end
+  if not worker then WaitingList.wake({ base = base }) end
   PlainJobs.tell(base, saved, event_id, count, groups)
   local queue = append(base, nil, log_id, blob)
   if queue then

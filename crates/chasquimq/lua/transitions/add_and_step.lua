@@ -1,13 +1,10 @@
 -- add_and_step: new -> active: adds one job, as add_frames or add does, and takes the step of a worker that waits, in one call. Who adds knows that the
 -- worker waits, and gets what it takes.
 -- KEYS    base (also: as add_frames, add and step)
--- ARGV    asked (as step, without outcomes), owner, wait (number of the step that stands behind the worker's wait: it is over; 0 = it is over by now),
---         is_record (1: the job has a record, and starts at once; 0: it is a frame), then as add, or add_frames
--- RETURNS {reply of the add, which may be {-12, n, length, max_length}, reply of step}; without the latter nothing was added, or the step behind the
---         wait was carried out before
+-- ARGV    asked (as step, without outcomes), is_record (1: the job has a record, and starts at once; 0: it is a frame), then as add, or add_frames
+-- RETURNS {reply of the add, which may be {-12, n, length, max_length}, reply of step}; without the latter nothing was added
 -- ERRORS  -12 full      EVENTS added, waiting, active      COST O(1), O(log n) for a record
 -- SOURCE  BullMQ 6.7 Queue#add, Worker (differs: one call)
-local IdleWait = require('idle_wait')
 local State = require('state')
 local WaitingList = require('waiting_list')
 local add = require('add')
@@ -16,17 +13,13 @@ local step = require('step')
 
 return function(keys, args)
   local base = keys[1]
-  local asked, owner, wait, is_record = args[1], args[2], tonumber(args[3]), args[4] == '1'
+  local asked, is_record = args[1], args[2] == '1'
 
-  local worker = { asked = asked, owner = owner, wait = wait }
-  local added = (is_record and add or add_frames)(keys, { unpack(args, 5) }, worker)
+  local worker = { asked = asked }
+  local added = (is_record and add or add_frames)(keys, { unpack(args, 3) }, worker)
   if added[1] < 0 then return { added } end
   if worker.reply then return { added, worker.reply } end
 
-  if wait > 0 and not IdleWait.end_step(base, owner, wait) then
-    WaitingList.wake({ base = base })
-    return { added }
-  end
   local ok, stepped = pcall(step, keys, { asked })
   -- what is left waiting, a step tells by itself
   if not ok then

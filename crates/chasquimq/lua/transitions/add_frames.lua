@@ -14,6 +14,7 @@ local Length = require('length')
 local Memo = require('memo')
 local StartOnAdd = require('start_on_add')
 local State = require('state')
+local WaitingList = require('waiting_list')
 local StraightAdd = require('straight_add')
 
 local FIRST_FRAME, LONG_MS = 5, '4000000000000'
@@ -92,7 +93,7 @@ local function add(queue, now_ms, stash, args, worker)
   -- state; the waiting list may then seem longer than it is, until somebody gets to its end. Of a job that has started (step/straight_add) nobody gets
   -- there: its state is saved last.
   State.save_state(queue)
-  if not worker then redis.call('ZADD', queue.base .. 'wake', 0, '0') end
+  if not worker then WaitingList.wake(queue) end
   EventLog.write_events(queue, count, table.concat(groups), {})
   append_to_log(queue, first, args)
   return first

@@ -1,5 +1,5 @@
 -- release_worker: a worker leaves. Gives up its lease, soon its memory too, and wakes another worker if jobs wait, or are delayed.
--- KEYS    base (also: state delayed prioritized wake lease:<owner> memo:<owner>:<slot>)
+-- KEYS    base (also: state delayed prioritized waiting-workers resting wake lease:<owner> memo:<owner>:s)
 -- ARGV    owner
 -- RETURNS 0
 -- ERRORS  none      EVENTS none      COST O(1)
@@ -7,6 +7,8 @@
 -- FLAGS   allow-oom
 local Delayed = require('delayed')
 local State = require('state')
+local StepMemo = require('step_memo')
+local WaitingWorkers = require('waiting_workers')
 
 return function(keys, args)
   local base = keys[1]
@@ -17,8 +19,9 @@ return function(keys, args)
 
   redis.call('DEL', base .. 'lease:' .. owner)
   -- a copy of a step may still be under way on a connection that broke: it must not take jobs for a worker that is gone
-  for _, slot in ipairs({ 's', 'w' }) do redis.call('PEXPIRE', base .. 'memo:' .. owner .. ':' .. slot, MEMO_TTL_MS) end
-  -- the marker may have been handed to this worker's wait, and nobody else know when a job is due
+  redis.call('PEXPIRE', StepMemo.key_of(base, owner), MEMO_TTL_MS)
+  WaitingWorkers.forget(base, owner)
+  -- this worker may have been told of work, and nobody else know when a job is due
   Delayed.wake_for_jobs(queue)
   return 0
 end

@@ -1,5 +1,5 @@
 -- set_limit: no job moves. Sets or lifts a limit of the whole queue. Workers that sleep because of it look again.
--- KEYS    base (also: state meta prioritized limiter open wake memo:<client>:<slot>)
+-- KEYS    base (also: state meta prioritized limiter open resting waiting-workers wake memo:<client>:<slot>)
 -- ARGV    client, slot, number, what (concurrency | rate | window | length),
 --         value (jobs | starts a window | ms without a start | jobs; '' = lift), duration_ms (of a rate)
 -- RETURNS number of settings, or windows, that came or went
@@ -10,6 +10,7 @@ local Limits = require('limits')
 local Memo = require('memo')
 local State = require('state')
 local WaitingList = require('waiting_list')
+local WaitingWorkers = require('waiting_workers')
 
 -- more starts than any limit allows
 local USED_UP = '9007199254740991'
@@ -39,7 +40,10 @@ local function set_limit(queue, what, value, duration_ms)
     changed = value == '' and redis.call('HDEL', meta, 'max', 'duration')
       or redis.call('HSET', meta, 'max', value, 'duration', duration_ms)
   end
-  if was_limited and what ~= 'concurrency' then redis.call('ZADD', base .. 'open', 0, '0') end
+  if was_limited and what ~= 'concurrency' then
+    redis.call('ZADD', base .. 'open', 0, '0')
+    WaitingWorkers.tell_resting(base)
+  end
   WaitingList.wake_for_work(queue)
   return changed
 end

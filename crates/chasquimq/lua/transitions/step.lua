@@ -2,19 +2,19 @@
 -- KEYS    base (also: state turns grouped groups groups-limited groups-maxed groups-paused group:<group> group-active group-settings group-starts:<group> group-held group-holds:<group> meta
 --         log
 --         front takes frames apart:<first> holes gone jobs vitals traces large active delayed delays prioritized completed runs failed
---         events trims wake limiter open metrics:<state> metrics:<state>:data lease:<owner> memo:<owner>:<slot> logged logs:<id> de:<id>; of parents,
+--         events trims waiting-workers wake limiter open metrics:<state> metrics:<state>:data lease:<owner> memo:<owner>:s logged logs:<id> de:<id>; of parents,
 --         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
 -- ARGV    asked (MessagePack values, one behind the other: 0, which ends what a server without functions repeats of it in its error,
---         now_ms (epoch ms, of the outcomes; -1 = the server's clock + offset_us), owner, slot (s, or w: sent behind a wait), number, lease_ms,
+--         now_ms (epoch ms, of the outcomes; -1 = the server's clock + offset_us), owner, number, lease_ms,
 --         worker_name, want (jobs; -1 = do not fetch), reach (no more of them where few jobs wait, and another worker for them), surplus (jobs beyond those, where no worker waits for jobs), max_bytes, offset_us (the caller's clock minus the server's, or less:
 --         what is fetched starts when this is carried out, and nobody can send that time), limits (of this worker; 0 = none; else
---         {starts a window (0 = any), ms of a window (0 = as the queue says), group_rules (step/turns)}), leaves_due (1: nobody looks whether delayed jobs are due), hears (1: a step of
---         this worker that was over has passed on what woke it, and this one looks), asks_due (1: next_due_ms is told though no slot is left; perhaps
---         this worker alone knows of it), slots (jobs that the worker runs at once), outcomes
+--         {starts a window (0 = any), ms of a window (0 = as the queue says), group_rules (step/turns)}), leaves_due (1: nobody looks whether delayed jobs are due), asks_due (1:
+--         next_due_ms is told though no slot is left; perhaps this worker alone knows of it), slots (jobs that the worker runs at once), waits (what
+--         the worker knows of itself, states/waiting_workers; 0: it hears nothing), outcomes
 --         (step/finish), keeps (step/finish); or, of one plain job that completed, its claim, keep, place and results (step/fast_path)), then the
 --         large results and data (step/finish)
--- RETURNS {rejected, taken, next_due_ms or -1 (-2: the step was over before it was carried out, step/idle_wait), gated 0|1, is_left 0|1 (more jobs
---         could start now), now_ms (of the fetch), server_us (both 0 when there is nothing to take, nor delayed: no clock was read), limited_ms (no
+-- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, left 0|1|2 (1: more jobs could start now; 2: none, and the
+--         worker is among those that wait), now_ms (of the fetch), server_us (both 0 when there is nothing to take, nor delayed: no clock was read), limited_ms (no
 --         job starts here for so long), claim (of what was taken)}; taken, in the order of the waiting list: first, n, blob of a frame | -n, columns of n records
 --         (give_records)
 -- ERRORS  rejected: -1 missing job, -2 missing lock, -4 pending children, -6 lock mismatch, -9 failed children
@@ -35,6 +35,7 @@ local State = require('state')
 local StepMemo = require('step_memo')
 local Stored = require('stored')
 local WaitingList = require('waiting_list')
+local WaitingWorkers = require('waiting_workers')
 
 local NONE, NO_LIMITS = {}, { 0, 0, 0 }
 
@@ -98,17 +99,24 @@ local function read_clocks(offset_us)
   return server_us, math.floor((server_us + offset_us) / 1000), time[1]
 end
 
--- The reply to one that waited in vain, or nil. Most waits end so, and of all that a step does nothing is needed: the worker holds no job that
+-- What a step tells of what is left.
+local function left_to(base, owner, waits, has_room, is_left)
+  if not is_left and has_room and WaitingWorkers.goes_on_waiting(base, owner, waits) then return 2 end
+  if not has_room and waits == WaitingWorkers.WAITS then WaitingWorkers.remove(base, owner) end
+  return is_left and 1 or 0
+end
+
+-- The reply to one that looks in vain, or nil. Of all that a step does nothing is needed: the worker holds no job that
 -- needs a lease, and a copy that is sent later brings a time, and is remembered itself. (A queue without a state gets one,
 -- and places that count on, of jobs with a priority most likely, are not looked at twice.)
-local function reply_to_idle(base, state, none_delayed, offset_us, claim)
+local function reply_to_idle(base, state, none_delayed, offset_us, claim, waits_on)
   if State.waiting_in(state) > 0 then return nil end
   local queue = State.open(base, nil, state)
   if queue.place > Prioritized.FIRST_PLACE or WaitingList.has_work(queue) then return nil end
   local due_ms = not none_delayed and Delayed.next_due(queue)
-  if not due_ms then return { {}, {}, -1, 0, 0, 0, 0, 0, claim } end
+  if not due_ms then return { {}, {}, -1, 0, waits_on() and 2 or 0, 0, 0, 0, claim } end
   local server_us, now_ms = read_clocks(offset_us)
-  if due_ms > now_ms then return { {}, {}, due_ms, 0, 0, now_ms, server_us, 0, claim } end
+  if due_ms > now_ms then return { {}, {}, due_ms, 0, waits_on() and 2 or 0, now_ms, server_us, 0, claim } end
 end
 
 -- Whether this step leaves all but `reach` jobs to a worker that waits for some. Of many there are enough for all, and frames are taken whole.
@@ -117,27 +125,23 @@ local function is_another_idle(base, state, reach, may_be_more)
   return waiting <= MOST_SHARED and (waiting > reach or State.place_in(state) > Prioritized.FIRST_PLACE or may_be_more) and not WaitingList.are_all_busy(base)
 end
 
--- What woke this copy, behind a wait that was broken off or whose step is over, is for somebody else: a job, or one that is due sooner than others.
-local function pass_on(queue, delays)
-  if delays then Delayed.wake_for_jobs(queue) else WaitingList.wake_for_work(queue) end
-end
-
 return function(keys, args)
   local base = keys[1]
   local asked = args[1]
   local large = #args > 1 and { unpack(args, 2) }
 
-  local _, now_ms, owner, slot, number, lease_ms, worker_name, want, reach, surplus, max_bytes, offset_us, limits, leaves_due, hears, asks_due, slots,
+  local _, now_ms, owner, number, lease_ms, worker_name, want, reach, surplus, max_bytes, offset_us, limits, leaves_due, asks_due, slots, waits,
     outcomes, keeps, place, results = cmsgpack.unpack(asked)
   if limits == 0 then limits = NO_LIMITS end
 
   -- what is taken is this worker's by this number, which is no other step's (jobs/frame)
-  local claim = 2 * number + (slot == 'w' and 1 or 0)
+  local claim = 2 * number
 
-  local memo, lease = Memo.key_of(base, owner, slot), Lease.key_of(base, owner)
+  local memo, lease = StepMemo.key_of(base, owner), Lease.key_of(base, owner)
   local state, known, left, delays, turns = Memo.read_beside(base, memo, number, lease, base .. 'delays', base .. 'turns')
   if now_ms < 0 and state and not known and not turns then
-    local idle = reply_to_idle(base, state, not delays, offset_us, claim)
+    local function waits_on() return want > 0 and WaitingWorkers.goes_on_waiting(base, owner, waits) end
+    local idle = reply_to_idle(base, state, not delays, offset_us, claim, waits_on)
     if idle then return idle end
   end
 
@@ -148,10 +152,10 @@ return function(keys, args)
 
   if known then
     local queue = State.open(base, nil, state)
-    if slot == 'w' then pass_on(queue, delays) end
     return replay(queue, known, owner, claim, server_us, limits)
   end
 
+  local wanted = want
   if want > reach and state and is_another_idle(base, state, reach, delays or turns) then want, surplus = reach, 0 end
   local step = { now_ms = now_ms, starts_ms = math.max(now_ms, carried_out_ms), owner = owner, claim = claim, worker_name = worker_name,
     leaves_due = leaves_due == 1, none_delayed = not delays, asks_due = asks_due == 1, want = want, surplus = surplus, keeps = keeps,
@@ -183,11 +187,13 @@ return function(keys, args)
     items, ids = queue.fetched.items, cmsgpack.pack(queue.fetched.ids)
   end
 
-  -- where nothing could start nobody else need look
-  local looked = want > 0 and not rejected[1] and gated == 0 and limited_ms == 0
-  if hears == 1 and looked and #items == 0 and not is_left then redis.call('DEL', base .. 'wake') end
-
+  local left
+  if rejected[1] or gated == 1 or limited_ms > 0 then
+    left = is_left and 1 or 0
+  else
+    left = left_to(base, owner, waits, step.taken < wanted, is_left)
+  end
   Memo.remember_packed(memo, StepMemo.head(number, due or -1, gated, step.now_ms, limited_ms, slots)
     .. (rejected[1] and cmsgpack.pack(rejected) or '\144') .. ids)
-  return { rejected, items, due or -1, gated, is_left and 1 or 0, step.now_ms, server_us, limited_ms, claim }
+  return { rejected, items, due or -1, gated, left, step.now_ms, server_us, limited_ms, claim }
 end

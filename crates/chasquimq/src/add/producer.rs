@@ -140,11 +140,9 @@ impl Producer {
     /// The same with a step of a worker that waits, which it takes along; the answers to both come as one ([`split_answer`]). Only for a call that
     /// [`Call::starts_at_once`], and where the server knows functions ([`Producer::takes_steps`]).
     pub fn command_with_step(&self, call: &Call, step: &StepAlong) -> Vec<u8> {
-        let mut args = Vec::with_capacity(11);
+        let mut args = Vec::with_capacity(9);
         args.extend([
             Arg::from(step.request.as_slice()),
-            Arg::from(step.owner.as_str()),
-            Arg::Int(step.behind_wait),
             Arg::from(matches!(call.batch.plan, Plan::Items(_))),
         ]);
         args.extend(self.args(call));

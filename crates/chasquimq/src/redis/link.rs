@@ -13,8 +13,9 @@ use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, 
 
 use super::{
     call::reply::is_replica,
+    failure::is_broken,
     reach::{client_names::Names, dial, options::ConnectOptions},
-    wire::{refusal, refused, transport::Transport, Answer, Wire},
+    wire::{refusal, refused, transport::Transport, Answer, Listener, Wire},
 };
 use crate::error::Error;
 
@@ -30,6 +31,8 @@ struct Known {
     server: Arc<ConnectOptions>,
     // it was a master at login, and ROLE is allowed
     is_master: AtomicBool,
+    // the server tells by it what it was not asked for
+    bears_news: AtomicBool,
     // the server's INFO at login
     info: OnceLock<String>,
     // by what others find it
@@ -65,6 +68,7 @@ impl Link {
                 wire: Wire::over(transport, place),
                 server,
                 is_master: AtomicBool::new(false),
+                bears_news: AtomicBool::new(false),
                 info: OnceLock::new(),
                 shared_by: OnceLock::new(),
                 names: Names::default(),
@@ -119,6 +123,24 @@ impl Link {
     /// Notes that the server is a master, which [`Link::ask_master`] then verifies with each command.
     pub fn note_master(&self) {
         self.known.is_master.store(true, Ordering::Relaxed);
+    }
+
+    /// Has the server tell by it what it was not asked for, if it can.
+    pub async fn ask_for_news(&self) -> RedisResult<()> {
+        match self.ask(redis::cmd("HELLO").arg(3)).await {
+            Err(error) if is_broken(&error) => return Err(error),
+            agreed => self.known.bears_news.store(agreed.is_ok(), Ordering::Relaxed),
+        }
+        Ok(())
+    }
+
+    /// Has somebody hear what comes by a channel.
+    pub async fn listen(&self, channel: &str, listener: Arc<dyn Listener>) -> RedisResult<()> {
+        if !self.known.bears_news.load(Ordering::Relaxed) {
+            return Err(refusal("NOPROTO this server tells nothing by channels"));
+        }
+        self.known.wire.add_listener(channel, listener);
+        self.ask(redis::cmd("SSUBSCRIBE").arg(channel)).await.map(drop)
     }
 
     /// Whether a read is to be believed only where the server is still a master.
@@ -250,7 +272,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::redis::failure::{is_broken, to_error};
+    use crate::redis::failure::to_error;
 
     fn link() -> (Link, UnixStream) {
         let (near, far) = UnixStream::pair().expect("a pair");

@@ -245,6 +245,9 @@ impl Session {
             link.note_master();
         }
         link.note_info(info);
+        if self.wanted == Some(Use::News) {
+            in_time(options, link.ask_for_news()).await?;
+        }
         Ok(link)
     }
 

@@ -23,6 +23,8 @@ pub(crate) enum Use {
     Calls,
     /// Steps of workers, whose names it bears.
     Steps,
+    /// What the server tells workers that wait, and the steps that they take then.
+    News,
 }
 
 /// A server, and with whom connections to it are shared.

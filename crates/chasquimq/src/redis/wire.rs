@@ -6,10 +6,13 @@
 
 mod driver;
 pub(crate) mod framing;
+mod listening;
+mod news;
 pub(crate) mod resp;
 pub(crate) mod transport;
 #[cfg(unix)]
 mod watched;
+mod why;
 
 use std::{
     collections::VecDeque,
@@ -26,22 +29,23 @@ use tokio::{
     sync::{oneshot, watch, Notify},
 };
 
+pub(super) use self::why::{refusal, refused};
 use self::{
     framing::{foreign_in, Foreign, Framing},
+    news::{Came, News},
     resp::parse,
     transport::{shrink, Transport, LONG},
+    why::{reset, Why},
 };
 use super::call::commands::Commands;
 use crate::error::{Error, Result};
 
+pub use self::news::Listener;
 #[cfg(unix)]
 pub use self::watched::{Watch, Watched, WireId};
 
 /// What a command is answered.
 pub type Answer = Result<Value>;
-
-/// How a server's words to a client begin that it turns away: it has as many clients as it may have, or is in protected mode. It waits for no command.
-const REFUSALS: [&str; 2] = ["ERR max number of clients", "DENIED "];
 
 /// An open connection, which many share. It closes with the last of them.
 #[derive(Clone)]
@@ -72,6 +76,7 @@ struct State {
     watcher: Option<Watcher>,
     watchers: u32,
     answers: Vec<Answer>,
+    news: News,
     // when the first of those that wait came to be that
     since: Instant,
     is_first: bool,
@@ -92,14 +97,6 @@ struct Watcher {
     number: u32,
     // there are answers for it, which it did not read itself
     wake: Box<dyn Fn() + Send>,
-}
-
-/// Why a connection is of no use.
-enum Why {
-    /// In the server's words.
-    TurnedAway(String),
-    /// That is no server of Redis.
-    Foreign(Foreign),
 }
 
 impl std::fmt::Debug for Wire {
@@ -125,6 +122,7 @@ impl Wire {
                 watcher: None,
                 watchers: 0,
                 answers: Vec::new(),
+                news: News::default(),
                 since: Instant::now(),
                 is_first: true,
                 why: None,
@@ -139,6 +137,11 @@ impl Wire {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state()
+    }
+
+    /// Server, database and user.
+    pub(crate) fn place(&self) -> &str {
+        &self.shared.place
     }
 
     /// Closes it: nobody gets an answer any more. The descriptor stays.
@@ -167,10 +170,7 @@ impl Wire {
     }
 
     fn why(&self) -> Option<RedisError> {
-        match self.state().why.as_ref()? {
-            Why::TurnedAway(words) => Some(refusal(words)),
-            Why::Foreign(foreign) => Some(io::Error::from(foreign.clone()).into()),
-        }
+        self.state().why.as_ref().map(Why::error)
     }
 
     /// What came that no server of Redis sends, if it is for that that it broke.
@@ -180,7 +180,7 @@ impl Wire {
     }
 
     /// Ends with the connection, which it does not keep open.
-    pub(super) fn ended(&self) -> impl Future<Output = ()> + use<> {
+    pub(crate) fn ended(&self) -> impl Future<Output = ()> + use<> {
         let mut over = self.shared.over.subscribe();
         async move {
             let _ = over.wait_for(|over| *over).await;
@@ -236,6 +236,7 @@ impl Shared {
         // each is told by that
         state.waiting.clear();
         state.by_engine = 0;
+        state.news.end();
         self.over.send_replace(true);
         self.called.notify_one();
     }
@@ -265,8 +266,21 @@ impl driver::Driven for Shared {
         if state.by_engine > 0 || state.watcher.is_none() {
             // whoever waits is told of a failure
             let _ = self.read(&mut state);
+            state.act();
             state.wake();
         }
+    }
+
+    fn looks(&self) -> bool {
+        self.state().news.has_listeners()
+    }
+
+    fn look(&self) {
+        let mut state = self.state();
+        // what was read at the last look, and is nobody's business yet
+        state.news.heard.drain(..).for_each(|listener| listener.act(true));
+        let _ = self.read(&mut state);
+        state.wake();
     }
 
     fn give_up(&self) {
@@ -288,9 +302,16 @@ impl State {
         if let Some(watcher) = self
             .watcher
             .as_ref()
-            .filter(|_| !self.answers.is_empty() || self.is_over)
+            .filter(|_| !self.answers.is_empty() || !self.news.heard.is_empty() || self.is_over)
         {
             (watcher.wake)();
+        }
+    }
+
+    /// Has those who heard act, where no event loop does.
+    fn act(&mut self) {
+        if self.watcher.is_none() {
+            self.news.heard.drain(..).for_each(|listener| listener.act(false));
         }
     }
 
@@ -324,13 +345,17 @@ impl State {
         parse(came)
     }
 
-    fn take(&mut self, answer: Answer) -> std::result::Result<(), Foreign> {
+    fn take(&mut self, mut answer: Answer) -> std::result::Result<(), Foreign> {
+        if let Ok(Value::Push { kind, data }) = &answer {
+            match self.news.take(kind, data) {
+                Came::News => return Ok(()),
+                Came::Answer => answer = Ok(Value::Okay),
+            }
+        }
         if std::mem::take(&mut self.is_first) {
             if let Err(Error::Refused(refused)) = &answer {
                 let words: &str = refused;
-                if REFUSALS.iter().any(|refusal| words.starts_with(refusal)) {
-                    self.why = Some(Why::TurnedAway(words.to_owned()));
-                }
+                self.why = Why::of_first(words);
             }
         }
         match self.waiting.front_mut() {
@@ -359,23 +384,6 @@ impl State {
         }
         Ok(())
     }
-}
-
-/// A server's refusal, as the library has it in a pipeline.
-pub(super) fn refused(words: &str) -> RedisResult<Value> {
-    redis::parse_redis_value(format!("-{words}\r\n").as_bytes())
-}
-
-/// The same of a command.
-pub(super) fn refusal(words: &str) -> RedisError {
-    refused(words)
-        .and_then(Value::extract_error)
-        .err()
-        .unwrap_or_else(reset)
-}
-
-fn reset() -> RedisError {
-    io::Error::from(io::ErrorKind::ConnectionReset).into()
 }
 
 #[cfg(all(test, unix))]

@@ -255,7 +255,7 @@ impl ManualWaiter {
     pub(crate) async fn pass_marker_on(&self) {
         // without a connection there is nobody who waits
         if self.commands.is_connected() {
-            let _ = wake_next(&self.commands, &self.keys.base, MARKER).await;
+            let _ = wake_next(&self.commands, &self.keys.base, MARKER, "").await;
         }
     }
 }

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::{
     client_clock::Reading,
-    idle::{idle_socket::IdleSocket, short_way::Told},
+    idle::{short_way::Told, standby::Standby},
     options::RateLimit,
     record::{
         packed_outcomes::{Failure, Rejected},
@@ -41,8 +41,8 @@ pub struct Message {
     pub lease_lost: bool,
     /// Jobs of this worker that it holds no more: somebody else removed or moved them.
     pub locks_lost: Vec<String>,
-    /// A socket to be watched, and then handed to [`super::Worker::use_socket`].
-    pub socket: Option<IdleSocket>,
+    /// The worker hears of work by a connection that an event loop may watch from now on ([`Standby::watch`]).
+    pub standby: Option<Standby>,
     /// Something failed that is not the connection.
     pub error: Option<Error>,
     /// The connection failed or broke.
@@ -85,16 +85,12 @@ impl From<Told> for Message {
 pub enum RecordedBy {
     /// To the worker's loop.
     Loop,
-    /// To the server, by the socket in use, which is told when they are recorded.
-    Socket,
-    /// To the server, by the connection that took the jobs' start along: it sends this command, and tells the socket of the answer.
+    /// Whoever asked, by the connection that took the jobs' start along: it sends this command, and tells the worker's [`Standby`] of the answer.
     Along {
         /// Number of the step.
         number: i64,
         /// The command, packed.
         command: Vec<u8>,
-        /// The socket.
-        socket: IdleSocket,
     },
 }
 
@@ -123,7 +119,6 @@ pub(crate) enum Command {
     Emptied(Question),
     /// What nobody has drawn is to be taken back.
     TakeBack,
-    Socket(IdleSocket),
     Scan,
     Close {
         done: oneshot::Sender<()>,

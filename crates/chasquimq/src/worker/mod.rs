@@ -25,7 +25,7 @@ use std::{
     pin::pin,
     sync::{
         atomic::{AtomicBool, Ordering},
-        Arc, Mutex,
+        Arc,
     },
     time::{Duration, Instant},
 };
@@ -33,7 +33,8 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 
 use client_clock::Reading;
-pub use idle::{along::StepAlong, idle_socket::IdleSocket, short_way::Told};
+use idle::idle_wait::Waiter;
+pub use idle::{along::StepAlong, short_way::Told, standby::Standby};
 pub use manual::{ManualEnd, ManualStep, ManualStepped};
 use message::{Command, Question};
 pub use message::{Message, RecordedBy, Sink};
@@ -59,7 +60,6 @@ use crate::{
             reply::int,
         },
         connection::Connection,
-        reach::options::ConnectOptions,
         session::ConnectionEvent,
         sharing::{Access, Use},
     },
@@ -78,10 +78,48 @@ pub struct Worker {
     // what the queue's keys start with
     base: String,
     refused: Arc<AtomicBool>,
-    waiting: Connection,
-    socket: Mutex<Option<IdleSocket>>,
+    // those for waits
+    news: Connection,
+    blocked: Connection,
+    standby: Standby,
     offers: Arc<Offers>,
     manual: manual::ManualWaiter,
+}
+
+/// What a worker sends by, and waits by.
+struct Connections {
+    connection: Connection,
+    news: Connection,
+    blocked: Connection,
+    manual: Connection,
+}
+
+impl Connections {
+    /// One of them is seen as the worker, under this name, and says what the server is like, and that it is gone.
+    fn new(access: Access, name: String, sink: &Sink) -> Self {
+        let events = sink.clone();
+        let listen = move |event| {
+            events(Message {
+                connection: Some(event),
+                ..Message::default()
+            })
+        };
+        let tell = listen.clone();
+        let listen_to_others = move |event| {
+            if !matches!(event, ConnectionEvent::Closed) {
+                tell(event);
+            }
+        };
+        let mut others = access.clone();
+        others.options.skip_version_check = true;
+        let own = || Connection::new(others.options.clone(), listen_to_others.clone());
+        Self {
+            connection: Connection::shared(access.named(name), Use::Steps, listen),
+            blocked: own(),
+            manual: own(),
+            news: Connection::shared(others.clone(), Use::News, listen_to_others.clone()),
+        }
+    }
 }
 
 impl std::fmt::Debug for Worker {
@@ -102,43 +140,21 @@ impl Worker {
     /// Makes a worker that fetches nothing yet. Call it on a tokio runtime.
     pub fn new(access: impl Into<Access>, keys: Keys, options: WorkerOptions, sink: Sink) -> Self {
         let access = access.into().for_keys(&keys.base);
-        let connect = access.options.clone();
-        let named = access.named(keys.worker_client(&options.name));
-        let events = sink.clone();
-        let listen = move |event| {
-            events(Message {
-                connection: Some(event),
-                ..Message::default()
-            })
-        };
-        // one of them is seen as the worker, and says what the server is like, and that it is gone
-        let tell = listen.clone();
-        let listen_to_others = move |event| {
-            if !matches!(event, ConnectionEvent::Closed) {
-                tell(event);
-            }
-        };
-        let others = ConnectOptions {
-            skip_version_check: true,
-            ..connect
-        };
-        let connection = Connection::shared(named, Use::Steps, listen);
-        let waiting = Connection::new(others.clone(), listen_to_others.clone());
-        let manual = manual::ManualWaiter::new(Connection::new(others, listen_to_others), connection.clone(), &keys);
+        let Connections {
+            connection,
+            news,
+            blocked,
+            manual,
+        } = Connections::new(access, keys.worker_client(&options.name), &sink);
+        let manual = manual::ManualWaiter::new(manual, connection.clone(), &keys);
         let (id, base) = (options.id.clone(), keys.base.clone());
         let (commands, received) = mpsc::unbounded_channel();
         let told = sink.clone();
         let offers = Arc::new(Offers::new(&options));
         let of_loop = offers.clone();
-        let work = work_loop::Loop::new(
-            connection.clone(),
-            waiting.clone(),
-            keys,
-            options,
-            sink,
-            received,
-            of_loop,
-        );
+        let standby = Standby::new(offers.clone());
+        let waiter = Waiter::start(blocked.clone(), news.clone(), &keys, &id, standby.clone());
+        let work = work_loop::Loop::new(connection.clone(), waiter, keys, options, sink, received, of_loop);
         let refused = work.refused();
         let working = tokio::spawn(work.run());
         tokio::spawn(async move {
@@ -152,8 +168,9 @@ impl Worker {
             connection,
             base,
             refused,
-            waiting,
-            socket: Mutex::default(),
+            news,
+            blocked,
+            standby,
             offers,
             manual,
         }
@@ -164,7 +181,7 @@ impl Worker {
     /// As [`Connection::ready`].
     pub async fn ready(&self) -> Result<()> {
         self.connection.ready().await?;
-        self.waiting.ready().await
+        self.news.ready().await
     }
 
     /// Fetches from now on. `now_ms` is the caller's clock.
@@ -241,19 +258,9 @@ impl Worker {
 
     /// Reports how jobs ended.
     pub fn finish(&self, report: Report) -> RecordedBy {
-        let socket = self.socket.lock().ok().and_then(|socket| socket.clone());
-        let sent = match &socket {
-            Some(socket) => socket.finish(report),
-            None => Err(report),
-        };
-        match (sent, socket) {
-            (Ok(Some((number, command))), Some(socket)) => RecordedBy::Along {
-                number,
-                command,
-                socket,
-            },
-            (Ok(_), _) => RecordedBy::Socket,
-            (Err(report), _) => {
+        match self.standby.finish(report) {
+            Ok((number, command)) => RecordedBy::Along { number, command },
+            Err(report) => {
                 self.finish_by_loop(report);
                 RecordedBy::Loop
             }
@@ -277,20 +284,9 @@ impl Worker {
         self.command(Command::Tick(Reading::new(now_ms)));
     }
 
-    /// Waits on a socket from now on, when nothing is held.
-    pub fn use_socket(&self, socket: IdleSocket) {
-        if let Ok(mut current) = self.socket.lock() {
-            *current = Some(socket.clone());
-        }
-        self.command(Command::Socket(socket));
-    }
-
     fn stop_waiting(&self) {
-        self.waiting.close();
-        let socket = self.socket.lock().ok().and_then(|mut socket| socket.take());
-        if let Some(socket) = socket {
-            socket.close();
-        }
+        self.news.close();
+        self.blocked.close();
     }
 
     /// Scans for jobs of workers that are gone, now and every [`WorkerOptions::stalled_interval`], though nothing is fetched. Until

@@ -37,8 +37,8 @@ pub struct WorkerOptions {
     pub remove_on_fail: Keep,
     /// Who runs the jobs; workers that share an event loop share it.
     pub runner: Runner,
-    /// Whoever hears the messages watches sockets ([`super::Message::socket`]).
-    pub watches_sockets: bool,
+    /// Whoever hears the messages may watch what the worker hears by ([`super::Message::standby`]).
+    pub watches_news: bool,
     /// How many jobs all workers of the queue that have a limiter may start in a while; `None` = this one heeds only the queue's own
     /// rate limit.
     pub limiter: Option<RateLimit>,
@@ -103,7 +103,7 @@ impl Default for WorkerOptions {
             remove_on_complete: Keep::ALL,
             remove_on_fail: Keep::ALL,
             runner: Runner::default(),
-            watches_sockets: false,
+            watches_news: false,
             limiter: None,
             group_rules: GroupRules::default(),
             maximum_rate_limit_delay: Duration::from_secs(30),

@@ -1,12 +1,11 @@
-//! What a worker knows from one step to the next. Whoever takes its steps has it: the worker's loop, or the socket on which an idle worker
-//! waits.
+//! What a worker knows from one step to the next. Whoever takes its steps has it: the worker's loop, or whoever that has lent it to.
 
 use std::time::Instant;
 
 use super::{
     client_clock::Offset,
     options::WorkerOptions,
-    step_request::{Behind, StepRequest},
+    step_request::{StepRequest, Waits},
     take::{
         due::{Due, Found},
         in_flight::InFlight,
@@ -32,15 +31,13 @@ pub(crate) struct Standing {
     /// It found what it wanted, and more could start here: once whoever runs jobs is heard.
     pub(crate) reaches: bool,
     pub(crate) drained: bool,
-    /// A step behind a wait was over, and passed on what had woken it.
-    pub(crate) passed_on: bool,
+    /// How it is told of work.
+    pub(crate) waits: Waits,
     /// A marker came since the last fetch, or was waited for.
     pub(crate) was_woken: bool,
     /// The last report that is recorded.
     pub(crate) flushed: u64,
     pub(crate) step_number: i64,
-    // steps sent behind a wait are counted apart: they may be carried out after later ones
-    wait_number: i64,
 }
 
 impl Standing {
@@ -72,7 +69,7 @@ impl Standing {
         self.step_number += 1;
         let leaves_due = self.due.is_left(Instant::now()) && !looks_for_due;
         let mut request = StepRequest::new(self.step_number, now_ms as i64, room, leaves_due);
-        request.hears = std::mem::take(&mut self.passed_on);
+        request.waits = self.waits;
         self.was_woken |= self.has_room;
         let may_wait = std::mem::take(&mut self.was_woken) || self.due.next().is_some() || room.is_part();
         request.asks_due = room.want >= 0 && may_wait;
@@ -83,19 +80,21 @@ impl Standing {
     pub(crate) fn ask_at_once(&mut self, room: Room) -> StepRequest {
         self.step_number += 1;
         let leaves_due = self.due.is_left(Instant::now());
-        StepRequest::new(self.step_number, CARRIED_OUT, room, leaves_due)
+        let mut request = StepRequest::new(self.step_number, CARRIED_OUT, room, leaves_due);
+        request.waits = self.waits;
+        request
     }
 
-    /// The same of a step behind a wait.
-    pub(crate) fn ask_behind_wait(&mut self, room: Room) -> (Behind, StepRequest) {
-        self.wait_number += 1;
-        let request = StepRequest::behind_wait(self.wait_number, CARRIED_OUT, room);
-        let behind = Behind {
-            number: self.wait_number,
-            room,
-            is_along: false,
-        };
-        (behind, request)
+    /// Whether the server tells it of the next work.
+    pub(crate) fn waits(&self) -> bool {
+        self.waits == Waits::Yes
+    }
+
+    /// It was told, and is not told of more.
+    pub(crate) fn hears_of_work(&mut self) {
+        if self.waits == Waits::Yes {
+            self.waits = Waits::No;
+        }
     }
 
     /// A step that had this room found this much.
@@ -105,6 +104,9 @@ impl Standing {
         self.has_room = room.want > 0 && !takes_all && !self.reaches;
         if room.is_part() && found.taken > room.reach {
             self.pace.found_all_busy(found.carried_out);
+        }
+        if self.waits != Waits::Deaf {
+            self.waits = if found.waits { Waits::Yes } else { Waits::No };
         }
         if self.has_room {
             self.due.has_room(found);

@@ -22,10 +22,7 @@ use tokio::sync::mpsc;
 
 use super::{
     client_clock::{ClientClock, Reading},
-    idle::{
-        idle_socket::IdleSocket,
-        idle_wait::{Pending, Waiter},
-    },
+    idle::idle_wait::{Pending, Waiter},
     message::{Command, Message, Question, Sink},
     mode::Mode,
     options::WorkerOptions,
@@ -43,7 +40,6 @@ use crate::{error::Error, keys::Keys, redis::connection::Connection};
 
 pub(super) struct Loop {
     connection: Connection,
-    waiting: Connection,
     waiter: Waiter,
     keys: Keys,
     options: WorkerOptions,
@@ -51,7 +47,7 @@ pub(super) struct Loop {
     commands: mpsc::UnboundedReceiver<Command>,
     offers: Arc<Offers>,
     among: Among,
-    // a socket's while a step lies behind its wait
+    // somebody else's while it is lent
     standing: Standing,
     unrecorded: Unrecorded,
     // the server takes no step, which a close must not wait for
@@ -64,12 +60,10 @@ pub(super) struct Loop {
     servers: u64,
     // the server has jobs for this worker's, perhaps, that it does not hold
     has_lost_track: bool,
-    // the concurrency changed while a step lies behind a wait
+    // the concurrency changed while that is so
     room_changed: bool,
     // when something is due, as far as it was known to what is lent
     lent_due: Option<Instant>,
-    // a socket to use from the next wait on
-    next_socket: Option<IdleSocket>,
     // told when no fetch is under way any more
     pausing: Vec<tokio::sync::oneshot::Sender<()>>,
     questions: Vec<Question>,
@@ -79,19 +73,17 @@ pub(super) struct Loop {
 impl Loop {
     pub(super) fn new(
         connection: Connection,
-        waiting: Connection,
+        waiter: Waiter,
         keys: Keys,
         options: WorkerOptions,
         sink: Sink,
         commands: mpsc::UnboundedReceiver<Command>,
         offers: Arc<Offers>,
     ) -> Self {
-        let waiter = Waiter::start(waiting.clone(), &keys);
         let among = options.runner.join(&keys.base);
         let servers = connection.servers();
         Self {
             connection,
-            waiting,
             waiter,
             keys,
             options,
@@ -110,7 +102,6 @@ impl Loop {
             has_lost_track: false,
             room_changed: false,
             lent_due: None,
-            next_socket: None,
             pausing: Vec::new(),
             questions: Vec::new(),
             closing: Vec::new(),
@@ -142,7 +133,7 @@ impl Loop {
                 // nobody can command this worker any more
                 None => return false,
             },
-            ends = self.waiter.woken(&mut self.standing), if self.waiter.pending != Pending::Nothing => {
+            ends = self.waiter.woken(&mut self.standing) => {
                 self.wake_by_all(ends).await;
             }
             () = tokio::time::sleep_until(timer.unwrap_or_else(Instant::now).into()), if timer.is_some() => self.ring().await,
@@ -170,7 +161,7 @@ impl Loop {
                 break;
             }
         }
-        self.hand_on_due();
+        self.hand_on();
         if self.unrecorded.is_empty() {
             for done in self.pausing.drain(..) {
                 let _ = done.send(());
@@ -193,9 +184,8 @@ impl Loop {
     }
 
     fn has_step_to_take(&self) -> bool {
-        let steps = matches!(self.waiter.pending, Pending::Step(_));
         let has_ends = !self.unrecorded.is_empty() && self.shares_until().is_none_or(|until| until <= Instant::now());
-        has_ends || (self.mode.may_take() && self.look_again && !steps)
+        has_ends || (self.mode.may_take() && self.look_again)
     }
 
     /// Until when what has ended may wait for more to share a step with: while no slot is idle, as jobs of the surplus run there, and nobody
@@ -264,7 +254,6 @@ impl Loop {
             Command::Heard => self.hear_life(),
             Command::Emptied(question) => self.ask_what_is_left(question),
             Command::TakeBack => self.take_back(true),
-            Command::Socket(socket) => self.next_socket = Some(socket),
             Command::Scan => {
                 if self.options.stalled_interval.is_some() && self.rounds.next_scan.is_none() {
                     self.rounds.next_scan = Some(Instant::now());
@@ -290,13 +279,11 @@ impl Loop {
 
     fn next_timer(&self) -> Option<Instant> {
         let late = self.offers.next_look(self.terms());
-        // a step behind a wait looks by itself when something is due
-        let steps = matches!(self.waiter.pending, Pending::Step(_));
         // what a wait is lent is not known here
         let is_lent = self.waiter.pending == Pending::Lent;
         let due = match is_lent {
             true => self.lent_due,
-            false => self.standing.due.next().filter(|_| !steps),
+            false => self.standing.due.next(),
         };
         let due = due.filter(|_| self.mode.is_running());
         let holds_jobs = self.standing.in_flight.jobs() > 0 || is_lent;

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
+        atomic::{AtomicU32, AtomicUsize, Ordering},
         Arc,
     },
     time::Duration,
@@ -12,22 +12,16 @@ use chasquimq::{
     add::{read_added, split_answer, Call},
     redis::wire::{Value, Watch, Watched},
     system_now_ms,
-    worker::IdleSocket,
+    worker::Standby,
     AddBatch, ConnectOptions, Connection, JobOptions, NewJob, Queue, WorkerOptions,
 };
-
-use tokio::sync::Notify;
 
 use crate::{
     probe::connect_options,
     proxy::Proxy,
-    runner::End,
     short_way::{assert_once_each, nothing, short_waits, Before, Hasty},
-    world::{until, World, PATIENCE},
+    world::{World, PATIENCE},
 };
-
-/// Data of a job that does not end at once.
-const HELD: &str = "\"held\"";
 
 /// What becomes of what went along.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,14 +51,14 @@ impl<'a> Adder<'a> {
     /// `fate` is that of all records, by their step's number.
     fn new(world: &'a World, worker: &'a Hasty, options: ConnectOptions, fate: Fates) -> Self {
         let records = Arc::<AtomicUsize>::default();
-        let (mut commands, socket, event_loop) = (worker.sends_along(), worker.socket_of(), worker.event_loop());
+        let (mut commands, standby, event_loop) = (worker.sends_along(), worker.standby_of(), worker.event_loop());
         let (mut connection, counted) = (Asked::new(options.clone()), records.clone());
         tokio::spawn(async move {
             while let Some((number, command)) = commands.recv().await {
                 counted.fetch_add(1, Ordering::Relaxed);
                 let reply = connection.ask(&command).await.map(Some);
-                if let Some(socket) = socket() {
-                    event_loop.settle(&socket, number, known(reply, fate(number as u64)).await);
+                if let Some(standby) = standby() {
+                    event_loop.settle(&standby, number, known(reply, fate(number as u64)).await);
                 }
             }
         });
@@ -81,8 +75,8 @@ impl<'a> Adder<'a> {
     async fn add(&mut self, fate: Fate) {
         let producer = self.world.queue.producer();
         let call = begin(&self.world.queue, "0");
-        let socket = self.worker.socket();
-        let step = socket.as_ref().and_then(IdleSocket::step_along);
+        let standby = self.worker.standby();
+        let step = standby.as_ref().and_then(Standby::step_along);
         let command = match &step {
             Some(step) => producer.command_with_step(&call, step),
             None => producer.commands(&call).pieces().collect::<Vec<_>>().concat(),
@@ -100,10 +94,10 @@ impl<'a> Adder<'a> {
         };
         producer.end(&call, &added);
         added.expect("an addition");
-        if let (Some(step), Some(socket)) = (step, socket) {
+        if let (Some(step), Some(standby)) = (step, standby) {
             self.steps += 1;
             let reply = known(stepped, fate).await;
-            self.worker.event_loop().settle(&socket, step.number, reply);
+            self.worker.event_loop().settle(&standby, step.number, reply);
         }
     }
 
@@ -253,56 +247,6 @@ async fn an_event_loop_that_does_not_read_keeps_no_job_from_running() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wait_whose_step_is_over_tells_nothing_of_the_line() {
-    let mut world = World::new();
-    let (held, released) = (Arc::<AtomicBool>::default(), Arc::<Notify>::default());
-    let (holds, releases) = (held.clone(), released.clone());
-    let worker = world.worker(long_waits(), move |job| {
-        let (holds, releases) = (holds.clone(), releases.clone());
-        async move {
-            if job.data == HELD {
-                holds.store(true, Ordering::Relaxed);
-                releases.notified().await;
-            }
-            End::Completed(None)
-        }
-    });
-    let idle = || worker.seen().socket.filter(IdleSocket::is_idle);
-    let mut jobs = 0;
-    while idle().is_none() {
-        jobs += 1;
-        world.add_plain(1).await;
-        world.completed(jobs).await;
-    }
-
-    // nobody hears that the step went along
-    let (producer, socket) = (world.queue.producer(), idle().expect("a socket"));
-    let step = socket.step_along().expect("a step");
-    let call = begin(&world.queue, HELD);
-    let added = Asked::new(connect_options())
-        .ask(&producer.command_with_step(&call, &step))
-        .await;
-    let added = added.map(|answer| read_added(split_answer(answer).0, "a queue"));
-    producer.end(&call, &added.expect("an answer"));
-    socket.lost(step.number);
-    until("the job to run", async || held.load(Ordering::Relaxed)).await;
-
-    let drained = worker.seen().drained;
-    let wake = world.keys.key("wake");
-    world.server::<i64>(&["ZADD", &wake, "0", "0"]);
-    while world.server::<bool>(&["EXISTS", &wake]) {
-        tokio::task::yield_now().await;
-    }
-    // nothing is to follow, and nothing tells that it does not
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(worker.seen().drained, drained);
-    released.notify_one();
-    until("the queue to be drained", async || worker.seen().drained > drained).await;
-    worker.close().await;
-    assert_eq!(world.end().completed().len() as u64, jobs + 1);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_others_add_comes_as_before() {
     let world = World::new();
     let worker = Hasty::start(&world, connect_options(), long_waits(), nothing());
@@ -367,14 +311,14 @@ async fn what_is_due_starts_in_its_time() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_emptied_keeps_no_job_that_nobody_runs() {
     let mut world = World::new();
-    let worker = Hasty::start(&world, connect_options(), long_waits(), nothing());
+    let worker = Hasty::start(&world, connect_options(), short_waits(), nothing());
     let mut adder = Adder::new(&world, &worker, connect_options(), TOLD);
     let jobs = adder.one_at_a_time(20, TOLD).await as u64;
     drop(adder);
     for name in world.server::<Vec<String>>(&["KEYS", &format!("{}*", world.keys.base)]) {
         world.server::<i64>(&["DEL", &name]);
     }
-    // the wait that stands ends, and the server has forgotten that the step behind it is over
+    // the server has forgotten that the worker waits
     for job in 1..=3 {
         world.add_plain(1).await;
         world.completed(job).await;

@@ -89,7 +89,7 @@ async fn jobs_complete_once_each() {
             let runs = runs.clone();
             let options = WorkerOptions {
                 concurrency: 20,
-                watches_sockets: cfg!(unix) && worker != 0,
+                watches_news: cfg!(unix) && worker != 0,
                 ..WorkerOptions::default()
             };
             Runner::start(proxy.connect_options(), world.keys.clone(), options, move |job| {
@@ -131,7 +131,7 @@ async fn every_way_to_end_survives_a_broken_connection() {
     let counted = runs.clone();
     let options = WorkerOptions {
         concurrency: 50,
-        watches_sockets: cfg!(unix),
+        watches_news: cfg!(unix),
         ..WorkerOptions::default()
     };
     let worker = Runner::start(proxy.connect_options(), world.keys.clone(), options, move |job| {
@@ -200,7 +200,7 @@ async fn workers_come_and_go_on_broken_connections() {
                 let runs = runs.clone();
                 let options = WorkerOptions {
                     concurrency: 10,
-                    watches_sockets: cfg!(unix) && number != 1,
+                    watches_news: cfg!(unix) && number != 1,
                     ..WorkerOptions::default()
                 };
                 let worker = Runner::start(proxy.connect_options(), keys.clone(), options, move |job| {
@@ -251,7 +251,7 @@ async fn news_that_a_lost_wait_takes_along_is_looked_for() {
     let worker = Runner::start(connect, world.keys.clone(), options, move |job| {
         let gate = opened.clone();
         async move {
-            // a worker that holds a job waits for news alone, with no step behind it
+            // a worker that holds a job hears of work all the same
             if job.data == "0" {
                 drop(gate.acquire().await);
             }
@@ -261,7 +261,7 @@ async fn news_that_a_lost_wait_takes_along_is_looked_for() {
     world.add_plain(1).await;
     until_waiting(&mut world, &name, 1).await;
     proxy.orphan();
-    // the lost wait is the first in the server's line
+    // the server tells the lost one as well
     until_waiting(&mut world, &name, 2).await;
     world.add("{}", ["1".to_owned()]).await;
     world.completed(1).await;
@@ -272,19 +272,19 @@ async fn news_that_a_lost_wait_takes_along_is_looked_for() {
     world.end();
 }
 
-/// Waits until so many connections of this name wait for the marker.
+/// Waits until workers hear by so many connections of this name.
 async fn until_waiting(world: &mut World, name: &str, connections: usize) {
     let named = format!(" name={name} ");
     for _ in 0..PATIENCE.as_millis() {
         let clients: String = world.server(&["CLIENT", "LIST"]);
         let waiting = clients
             .lines()
-            .filter(|line| line.contains(&named) && line.contains(" flags=b "));
+            .filter(|line| line.contains(&named) && line.contains(" ssub=1 "));
         if waiting.count() == connections {
             return;
         }
         // the server gives no signal of what is asked here
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    panic!("waited in vain for {connections} waits");
+    panic!("waited in vain for {connections} connections");
 }

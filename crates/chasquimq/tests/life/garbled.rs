@@ -43,13 +43,13 @@ async fn ran_once_each(world: World, runs: &Runs, jobs: usize) {
 }
 
 /// Adds jobs while one answer in a while is garbled. Some wait for the worker, and for some the worker waits.
-async fn run(kind: Garble, concurrency: u32, watches_sockets: bool) -> (World, Runs, Seen, usize) {
+async fn run(kind: Garble, concurrency: u32, watches_news: bool) -> (World, Runs, Seen, usize) {
     const ROUNDS: usize = 40;
     let world = World::behind(connect_options());
     let proxy = Proxy::start(0).await;
     let options = WorkerOptions {
         concurrency,
-        watches_sockets,
+        watches_news,
         ..WorkerOptions::default()
     };
     let (runs, worker) = worker_behind(&proxy, &world, options);
@@ -78,8 +78,8 @@ async fn run(kind: Garble, concurrency: u32, watches_sockets: bool) -> (World, R
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_is_no_reply_breaks_the_connection_and_loses_nothing() {
-    for watches_sockets in [false, cfg!(unix)] {
-        let (world, runs, seen, garbled) = run(Garble::Foreign, 3, watches_sockets).await;
+    for watches_news in [false, cfg!(unix)] {
+        let (world, runs, seen, garbled) = run(Garble::Foreign, 3, watches_news).await;
         assert!(garbled > 5, "{garbled}");
         assert!(seen.rejected.is_empty() && seen.errors.is_empty(), "{seen:?}");
         assert!(seen.stalled.is_empty(), "{seen:?}");
@@ -93,8 +93,8 @@ async fn an_answer_that_is_no_reply_breaks_the_connection_and_loses_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_cannot_be_read_is_asked_for_again() {
     for kind in [Garble::Shape, Garble::Jobs] {
-        for watches_sockets in [false, cfg!(unix)] {
-            let (world, runs, seen, garbled) = run(kind, 3, watches_sockets).await;
+        for watches_news in [false, cfg!(unix)] {
+            let (world, runs, seen, garbled) = run(kind, 3, watches_news).await;
             assert!(garbled > 5, "{garbled}");
             assert!(seen.rejected.is_empty() && seen.stalled.is_empty(), "{seen:?}");
             let told = |error: &String| error.contains(" is not readable: ");

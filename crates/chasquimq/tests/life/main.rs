@@ -8,6 +8,9 @@ mod proxy;
 mod runner;
 mod world;
 
+#[cfg(unix)]
+mod lane;
+
 mod add;
 #[cfg(unix)]
 mod along;
@@ -17,12 +20,12 @@ mod events;
 mod fairness;
 mod faults;
 mod garbled;
-#[cfg(unix)]
-mod idle_socket;
 mod leases;
 mod reconnect;
 mod retries;
 #[cfg(unix)]
 mod short_way;
+#[cfg(unix)]
+mod standby;
 #[cfg(unix)]
 mod watched;

@@ -9,7 +9,7 @@ use std::{
 
 use chasquimq::{
     system_now_ms,
-    worker::{Completed, Ended, IdleSocket, Message, Outcome, Report, Worker},
+    worker::{Completed, Ended, Message, Outcome, RecordedBy, Report, Worker},
     ConnectOptions, ConnectionEvent, Keys, StateFields, WorkerOptions,
 };
 use tokio::{
@@ -18,7 +18,10 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-/// Watches sockets on a thread of its own, as somebody's event loop does: one descriptor may be watched once by each.
+#[cfg(unix)]
+use crate::lane::watch;
+
+/// Watches connections on a thread of its own, as somebody's event loop does: one descriptor may be watched once by each.
 #[cfg(unix)]
 pub static EVENT_LOOP: LazyLock<Runtime> = LazyLock::new(|| {
     let built = Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -57,11 +60,9 @@ pub struct Seen {
     /// What was wrong with connections.
     pub faults: Vec<String>,
     pub drained: usize,
-    /// Batches that came by a socket.
+    /// Batches that came without the worker's loop.
     pub by_socket: usize,
     pub lease_lost: bool,
-    /// The last one that it waits by.
-    pub socket: Option<IdleSocket>,
 }
 
 type Running = Pin<Box<dyn Future<Output = End> + Send>>;
@@ -99,7 +100,7 @@ impl Runner {
     {
         let (sender, messages) = mpsc::unbounded_channel();
         // a message for a runner that is gone is for nobody
-        let messages_of_sockets = sender.clone();
+        let messages_of_lanes = sender.clone();
         let sink = Arc::new(move |message| drop(sender.send(message)));
         let slots = options.concurrency as usize;
         let worker = Arc::new(Worker::new(connect, keys, options, sink));
@@ -107,7 +108,8 @@ impl Runner {
         let (close, closing) = oneshot::channel();
         let running = Loop {
             worker: worker.clone(),
-            messages_of_sockets,
+            messages_of_lanes,
+            carried: None,
             slots,
             handler: Box::new(move |job| Box::pin(handler(job))),
             seen: seen.clone(),
@@ -162,7 +164,9 @@ impl Runner {
 
 struct Loop {
     worker: Arc<Worker>,
-    messages_of_sockets: mpsc::UnboundedSender<Message>,
+    messages_of_lanes: mpsc::UnboundedSender<Message>,
+    // steps that the lane in use is to send
+    carried: Option<mpsc::UnboundedSender<(i64, Vec<u8>)>>,
     slots: usize,
     handler: Box<dyn Fn(Job) -> Running + Send>,
     seen: Arc<Mutex<Seen>>,
@@ -227,14 +231,15 @@ impl Loop {
             self.worker.heard();
         }
         #[cfg(unix)]
-        if let Some(socket) = message.socket {
-            self.seen.lock().expect("seen").socket = Some(socket.clone());
-            EVENT_LOOP.spawn(watch(
-                socket.clone(),
-                self.messages_of_sockets.clone(),
-                self.seen.clone(),
-            ));
-            self.worker.use_socket(socket);
+        if let Some(standby) = message.standby {
+            let (carry, carried) = mpsc::unbounded_channel();
+            self.carried = Some(carry);
+            let (messages, seen) = (self.messages_of_lanes.clone(), self.seen.clone());
+            EVENT_LOOP.spawn(watch(standby, carried, move |message| {
+                seen.lock().expect("seen").by_socket += 1;
+                // for a runner that is gone it is for nobody
+                let _ = messages.send(message);
+            }));
         }
         self.recorded = message.flushed.unwrap_or(self.recorded);
         let mut seen = self.seen.lock().expect("seen");
@@ -295,25 +300,9 @@ impl Loop {
             };
             report.others.push(Ended { handle, outcome });
         }
-        self.worker.finish(report);
-    }
-}
-
-/// Watches a socket, as an event loop would.
-#[cfg(unix)]
-async fn watch(idle: IdleSocket, messages: mpsc::UnboundedSender<Message>, seen: Arc<Mutex<Seen>>) {
-    #[expect(
-        deprecated,
-        reason = "the idle socket, which stays, owns it, and lends its number only"
-    )]
-    let socket = tokio::io::unix::AsyncFd::with_interest(idle.fd(), tokio::io::Interest::READABLE).expect("a socket");
-    let mut usable = true;
-    while usable {
-        socket.readable().await.expect("readiness").clear_ready();
-        usable = idle.ready(|told| {
-            seen.lock().expect("seen").by_socket += 1;
-            // for a runner that is gone it is for nobody
-            let _ = messages.send(told.into());
-        });
+        if let (RecordedBy::Along { number, command }, Some(carry)) = (self.worker.finish(report), &self.carried) {
+            // one whose lane is gone is asked for again
+            let _ = carry.send((number, command));
+        }
     }
 }

@@ -12,12 +12,13 @@ use std::{
 use chasquimq::{
     redis::wire::Value,
     system_now_ms,
-    worker::{Batch, Completed, IdleSocket, Message, RecordedBy, Report, Sink, Worker},
+    worker::{Batch, Completed, Message, RecordedBy, Report, Sink, Standby, Worker},
     ConnectOptions, WorkerOptions,
 };
 use tokio::{sync::mpsc, task::JoinHandle};
 
 use crate::{
+    lane::{watch, Carried},
     probe::connect_options,
     proxy::Proxy,
     runner::EVENT_LOOP,
@@ -29,7 +30,7 @@ use crate::{
 pub struct Seen {
     /// How often each job ran, by its number.
     runs: HashMap<u64, usize>,
-    /// The reports that the socket said to be recorded, and those that the worker's loop did.
+    /// The reports that the event loop said to be recorded, and those that the worker's loop did.
     pub by_socket: usize,
     pub by_loop: usize,
     /// The last of them.
@@ -45,7 +46,7 @@ impl Seen {
     }
 }
 
-/// A worker whose jobs end the moment they are handed over, by the socket where they come by it.
+/// A worker whose jobs end the moment they are handed over, by the event loop where it took them.
 pub struct Hasty {
     pub worker: Arc<Worker>,
     pub seen: Arc<Mutex<Seen>>,
@@ -60,7 +61,7 @@ impl Hasty {
     pub fn start(world: &World, connect: ConnectOptions, options: WorkerOptions, before: Before) -> Self {
         let (sender, mut messages) = mpsc::unbounded_channel();
         let options = WorkerOptions {
-            watches_sockets: true,
+            watches_news: true,
             ..options
         };
         let unread = Arc::<AtomicUsize>::default();
@@ -79,7 +80,8 @@ impl Hasty {
             worker: worker.clone(),
             seen: seen.clone(),
             reports: Arc::default(),
-            socket: Arc::default(),
+            standby: Arc::default(),
+            lane: Arc::default(),
             along: Arc::default(),
             event_loop: Arc::default(),
             before,
@@ -91,10 +93,15 @@ impl Hasty {
             while let Some(mut message) = messages.recv().await {
                 let turn = hears.turn();
                 hears.unread.fetch_sub(1, Ordering::AcqRel);
-                if let Some(socket) = message.socket.take() {
-                    EVENT_LOOP.spawn(watch(socket.clone(), hears.clone()));
-                    *hears.socket.lock().expect("a socket") = Some(socket.clone());
-                    hears.worker.use_socket(socket);
+                if let Some(standby) = message.standby.take() {
+                    *hears.standby.lock().expect("what it lends") = Some(standby.clone());
+                    let (carry, carried) = mpsc::unbounded_channel();
+                    *hears.lane.lock().expect("a lane") = Some(carry);
+                    let tells = hears.clone();
+                    EVENT_LOOP.spawn(watch(standby, carried, move |message| {
+                        let _turn = tells.turn();
+                        tells.hear_event_loop(message);
+                    }));
                 }
                 hears.hear(message, false);
                 drop(turn);
@@ -108,15 +115,15 @@ impl Hasty {
         }
     }
 
-    /// The socket in use.
-    pub fn socket(&self) -> Option<IdleSocket> {
-        self.end.socket.lock().expect("a socket").clone()
+    /// What the worker lends, once it does.
+    pub fn standby(&self) -> Option<Standby> {
+        self.end.standby.lock().expect("what it lends").clone()
     }
 
     /// The same, later.
-    pub fn socket_of(&self) -> impl Fn() -> Option<IdleSocket> + Send + use<> {
-        let socket = self.end.socket.clone();
-        move || socket.lock().expect("a socket").clone()
+    pub fn standby_of(&self) -> impl Fn() -> Option<Standby> + Send + use<> {
+        let standby = self.end.standby.clone();
+        move || standby.lock().expect("what it lends").clone()
     }
 
     /// What the connection of an add is to send for the worker: numbers of steps, and their commands. Once.
@@ -145,19 +152,16 @@ impl Hasty {
     }
 }
 
-/// Number of a step, and its command.
-pub type Carried = (i64, Vec<u8>);
-
 /// What only the thread that runs the jobs does.
 pub struct EventLoop(Outcome);
 
 impl EventLoop {
     /// Tells of what went along: its reply, where that is known.
-    pub fn settle(&self, socket: &IdleSocket, number: i64, reply: Option<Option<Value>>) {
+    pub fn settle(&self, standby: &Standby, number: i64, reply: Option<Option<Value>>) {
         let _turn = self.0.turn();
         match reply {
-            Some(reply) => socket.stepped(number, reply, |told| self.0.hear_socket(told.into())),
-            None => socket.lost(number),
+            Some(reply) => standby.stepped(number, reply, |told| self.0.hear_event_loop(told.into())),
+            None => standby.lose(number),
         }
     }
 }
@@ -167,12 +171,14 @@ struct Outcome {
     worker: Arc<Worker>,
     seen: Arc<Mutex<Seen>>,
     reports: Arc<Mutex<u64>>,
-    socket: Arc<Mutex<Option<IdleSocket>>>,
+    standby: Arc<Mutex<Option<Standby>>>,
+    // the steps that the event loop is to send
+    lane: Arc<Mutex<Option<mpsc::UnboundedSender<Carried>>>>,
     along: Arc<OnceLock<mpsc::UnboundedSender<Carried>>>,
     // one thing at a time
     event_loop: Arc<Mutex<()>>,
     before: Before,
-    // what the socket tells must not overtake it
+    // what the event loop hears must not overtake it
     unread: Arc<AtomicUsize>,
     send: Sink,
 }
@@ -182,7 +188,7 @@ impl Outcome {
         self.event_loop.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn hear_socket(&self, message: Message) {
+    fn hear_event_loop(&self, message: Message) {
         match self.unread.load(Ordering::Acquire) {
             0 => self.hear(message, true),
             _ => (self.send)(message),
@@ -237,9 +243,16 @@ impl Outcome {
             text: Arc::new("\"done\"".to_owned()),
             ..Report::default()
         });
-        if let RecordedBy::Along { number, command, .. } = finished {
-            // a test that is over sends nothing
-            let _ = self.along.get().expect("a carrier").send((number, command));
+        if let RecordedBy::Along { number, command } = finished {
+            let lane = self.lane.lock().expect("a lane").clone();
+            // a test that is over sends nothing, and one whose lane is gone is asked for again
+            let _ = self
+                .along
+                .get()
+                .cloned()
+                .or(lane)
+                .expect("a carrier")
+                .send((number, command));
         }
     }
 }
@@ -247,22 +260,6 @@ impl Outcome {
 /// Draws the jobs of a batch. Gives how many: the worker may have taken the rest back.
 fn draw_all(worker: &Worker, batch: &Batch) -> usize {
     batch.jobs.iter().take_while(|_| worker.draw(batch.offer)).count()
-}
-
-/// An event loop that has nothing else to do.
-async fn watch(socket: IdleSocket, end: Outcome) {
-    #[expect(
-        deprecated,
-        reason = "the idle socket, which stays, owns it, and lends its number only"
-    )]
-    let readable =
-        tokio::io::unix::AsyncFd::with_interest(socket.fd(), tokio::io::Interest::READABLE).expect("a socket");
-    let mut usable = true;
-    while usable {
-        readable.readable().await.expect("readiness").clear_ready();
-        let _turn = end.turn();
-        usable = socket.ready(|told| end.hear_socket(told.into()));
-    }
 }
 
 pub fn nothing() -> Before {
@@ -296,7 +293,7 @@ pub fn assert_once_each(world: World, seen: &Seen, jobs: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_ends_at_once_is_recorded_by_the_socket_that_brought_it() {
+async fn what_ends_at_once_is_recorded_by_the_event_loop_that_ran_it() {
     let world = World::new();
     let worker = Hasty::start(&world, connect_options(), WorkerOptions::default(), nothing());
     let jobs = one_at_a_time(&world, &worker, |_, seen| seen.by_socket >= 20).await;
@@ -312,7 +309,7 @@ async fn what_ends_at_once_is_recorded_by_the_socket_that_brought_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_has_slots_left_records_by_its_socket_too() {
+async fn a_worker_that_has_slots_left_does_so_too() {
     let world = World::new();
     let options = WorkerOptions {
         concurrency: 10,

@@ -46,13 +46,13 @@ impl World {
         }
     }
 
-    /// Starts a worker, with a socket where there can be one; what it calls for each job is `handler`.
+    /// Starts a worker, whose steps an event loop takes where it can; what it calls for each job is `handler`.
     pub fn worker<F>(&self, options: WorkerOptions, handler: impl Fn(Job) -> F + Send + Sync + 'static) -> Runner
     where
         F: Future<Output = End> + Send + 'static,
     {
         let options = WorkerOptions {
-            watches_sockets: cfg!(unix),
+            watches_news: cfg!(unix),
             ..options
         };
         Runner::start(connect_options(), self.keys.clone(), options, handler)

@@ -14,12 +14,9 @@ fn step() -> Step {
     Step::by("w").named("bob").number(100).at(1010).want(1)
 }
 
-fn call(queue: &TestQueue, number: u64, plan: &Plan, step: &Step, wait: u64) -> redis::Cmd {
+fn call(queue: &TestQueue, number: u64, plan: &Plan, step: &Step) -> redis::Cmd {
     let mut call = queue.call(&ADD_AND_STEP);
-    call.arg(step.asked(0))
-        .arg("w")
-        .arg(wait)
-        .arg(i64::from(plan.is_record()));
+    call.arg(step.asked(0)).arg(i64::from(plan.is_record()));
     append_add(&mut call, number, plan);
     call
 }
@@ -43,12 +40,12 @@ fn plain() -> Plan {
 }
 
 /// Adds one plain job, and takes the step along. Gives both replies, the latter without its times.
-fn add_and_step(queue: &mut TestQueue, number: u64, step: &Step, wait: u64) -> String {
-    add_plan_and_step(queue, number, &plain(), step, wait)
+fn add_and_step(queue: &mut TestQueue, number: u64, step: &Step) -> String {
+    add_plan_and_step(queue, number, &plain(), step)
 }
 
-fn add_plan_and_step(queue: &mut TestQueue, number: u64, plan: &Plan, step: &Step, wait: u64) -> String {
-    let call = call(queue, number, plan, step, wait);
+fn add_plan_and_step(queue: &mut TestQueue, number: u64, plan: &Plan, step: &Step) -> String {
+    let call = call(queue, number, plan, step);
     let Value::Array(mut replies) = queue.carry_out_value(&call) else {
         panic!("replies")
     };
@@ -60,13 +57,11 @@ fn add_plan_and_step(queue: &mut TestQueue, number: u64, plan: &Plan, step: &Ste
 
 #[test]
 fn a_worker_that_took_a_job_along_tells_its_slots() {
-    for wait in [0, 3] {
-        let mut queue = free(|_| ());
-        assert!(add_and_step(&mut queue, 1, &step().slots(7), wait).contains(" [1 1 "));
-        queue.end_lease("w");
-        let found = run!(queue, FIND_LOST, 0, "s", "", "");
-        assert!(found.ends_with(" [w 7] [1]]"), "{found}");
-    }
+    let mut queue = free(|_| ());
+    assert!(add_and_step(&mut queue, 1, &step().slots(7)).contains(" [1 1 "));
+    queue.end_lease("w");
+    let found = run!(queue, FIND_LOST, 0, "s", "", "");
+    assert!(found.ends_with(" [w 7] [1]]"), "{found}");
 }
 
 /// What became of the queue: both replies, the keys, and what was told.
@@ -92,7 +87,7 @@ fn same_as_two_calls(before: impl Fn(&mut TestQueue), step: impl Fn() -> Step) -
 
 fn same_of(plan: impl Fn() -> Plan, before: impl Fn(&mut TestQueue), step: impl Fn() -> Step) -> TestQueue {
     let mut one = free(&before);
-    let replies = add_plan_and_step(&mut one, 9, &plan(), &step(), 0);
+    let replies = add_plan_and_step(&mut one, 9, &plan(), &step());
     let together = outcome_of(&mut one, replies);
 
     let mut two = free(&before);
@@ -203,7 +198,7 @@ fn a_job_with_a_record_starts_as_it_is_added() {
         }
         let mut two = free(nothing);
         two.add(1000, Plan::new().record("other"));
-        let replies = add_plan_and_step(&mut two, 9, &plan(), &step(), 0);
+        let replies = add_plan_and_step(&mut two, 9, &plan(), &step());
         assert!(replies.contains("]] [[] ["), "{replies}");
         // what is left, others hear of
         two.key_is("wake", "set");
@@ -216,7 +211,7 @@ fn one_whose_id_is_another_s_starts_nothing_and_wakes_nobody() {
         queue.add(1000, Plan::new().record("x"));
         queue.step(Step::by("v").want(1));
     });
-    let replies = add_plan_and_step(&mut queue, 9, &Plan::new().record("x"), &step(), 0);
+    let replies = add_plan_and_step(&mut queue, 9, &Plan::new().record("x"), &step());
     assert_eq!(replies, "[[2 [0 x]] [[] [] -1 0 0]]");
     queue.key_is("wake", "(none)");
 }
@@ -251,7 +246,7 @@ fn a_job_starts_as_it_is_added_while_others_are_delayed() {
 #[test]
 fn what_several_jobs_leave_in_line_others_hear_of() {
     let mut queue = free(nothing);
-    let call = call(&queue, 9, &Plan::new().frame(3), &step(), 0);
+    let call = call(&queue, 9, &Plan::new().frame(3), &step());
     queue.carry_out_value(&call);
     queue.key_is("state", "cursor=1-3 id=3 waiting=2 active=1");
     queue.key_is("wake", "set");
@@ -264,20 +259,14 @@ fn a_full_queue_takes_neither() {
         run_once!(queue, SET_LIMIT; "length", 1, "");
     });
     let keys = queue.show();
-    assert_eq!(add_and_step(&mut queue, 9, &step(), 7), "[[-12 1 1 1]]");
+    assert_eq!(add_and_step(&mut queue, 9, &step()), "[[-12 1 1 1]]");
     queue.keys_are(&keys);
-    // and the wait goes on
-    run_once!(queue, SET_LIMIT; "length", 9, "");
-    assert_eq!(
-        queue.step(Step::by("w").behind_wait(0).number(7).want(1)),
-        "[[] [1 1 <7 {} a 1>] -1 0 0]"
-    );
 }
 
 #[test]
 fn both_parts_are_carried_out_once() {
     let mut queue = free(nothing);
-    let replies = add_and_step(&mut queue, 9, &step(), 0);
+    let replies = add_and_step(&mut queue, 9, &step());
     let keys = queue.show();
     queue.skip_events();
     let call = add_call(&queue, 9, &plain());
@@ -289,96 +278,15 @@ fn both_parts_are_carried_out_once() {
 }
 
 #[test]
-fn the_step_behind_the_wait_takes_nothing_more() {
-    for before in [nothing, |queue: &mut TestQueue| {
-        drop(queue.add(1000, Plan::new().frame(1)))
-    }] {
-        let mut queue = free(before);
-        let number = queue.next_number();
-        add_and_step(&mut queue, number, &step(), 7);
-        queue.add(1000, Plan::new().frame(1));
-        queue.command("DEL", "wake", &[]);
-        let keys = queue.show();
-        let taken = queue.step(Step::by("w").behind_wait(0).number(7).want(1));
-        assert!(taken.starts_with("[[] [] -2 0 "), "{taken}");
-        // what ended the wait is for somebody else
-        queue.command("DEL", "wake", &[]);
-        queue.keys_are(&keys);
-    }
-}
-
-#[test]
-fn others_hear_of_what_ended_the_wait_of_a_worker_that_wants_nothing() {
-    let tells: [fn(&mut TestQueue); 3] = [
-        |queue| drop(queue.add(1000, Plan::new().frame(1))),
-        |queue| drop(queue.add(1000, Plan::new().prioritized("x", 3))),
-        |queue| drop(queue.add(1000, Plan::new().delayed("x", 5000))),
-    ];
-    for tell in tells {
-        let mut queue = free(nothing);
-        let number = queue.next_number();
-        add_and_step(&mut queue, number, &step(), 7);
-        tell(&mut queue);
-        queue.key_is("wake", "set");
-        queue.command("DEL", "wake", &[]);
-        queue.step(Step::by("w").behind_wait(0).number(7).want(1));
-        queue.key_is("wake", "set");
-    }
-}
-
-#[test]
-fn a_worker_that_looks_itself_keeps_others_from_looking_in_vain() {
-    let over = |tell: fn(&mut TestQueue)| {
-        let mut queue = free(nothing);
-        let number = queue.next_number();
-        add_and_step(&mut queue, number, &step(), 7);
-        tell(&mut queue);
-        queue.command("DEL", "wake", &[]);
-        queue.step(Step::by("w").behind_wait(0).number(7).want(1));
-        queue
-    };
-    let delayed = |queue: &mut TestQueue| drop(queue.add(1000, Plan::new().delayed("x", 5000)));
-    let look = || Step::by("w").number(101).at(1020).want(2).done(1, 1, 0, 1).hearing();
-    let mut queue = over(delayed);
-    assert_eq!(queue.step(look()), "[[] [] 5000 0 0]");
-    queue.key_is("wake", "(none)");
-    // what it cannot take, or does not look for, is for others
-    for (queue, step) in [
-        (over(delayed), look().want(0)),
-        (over(|queue| drop(queue.add(1000, Plan::new().frame(3)))), look()),
-        (
-            over(|queue| drop(queue.add(1000, Plan::new().prioritized("x", 3)))),
-            look().want(0),
-        ),
-        (
-            over(|queue| drop(queue.add(1000, Plan::new().frame(1)) + &run_once!(queue, PAUSE, 1000, 1))),
-            look(),
-        ),
-    ] {
-        let mut queue = queue;
-        queue.step(step);
-        queue.key_is("wake", "set");
-    }
-}
-
-#[test]
-fn a_wait_that_ended_before_keeps_what_it_took() {
-    for before in [nothing, |queue: &mut TestQueue| {
-        drop(queue.add(1000, Plan::new().frame(1)))
-    }] {
-        let mut queue = free(before);
-        queue.add(1000, Plan::new().frame(1));
-        queue.command("DEL", "wake", &[]);
-        let wait = || Step::by("w").behind_wait(0).number(7).want(1);
-        let taken = queue.step(wait());
-        let replies = add_and_step(&mut queue, 9, &step(), 7);
-        assert!(!replies.contains("]] "), "{replies}");
-        queue.key_is("wake", "set");
-        let known = |taken: &str| taken.rsplit_once(' ').map(|(known, _)| known.to_owned());
-        assert_eq!(known(&queue.step(wait())), known(&taken));
-        // its worker asks for it again, and the step is what it would have been
-        let again = queue.step(step());
-        assert!(again.starts_with("[[] [2 1 "), "{again}");
+fn a_worker_that_waits_waits_on_where_it_has_room_and_no_more_where_it_has_none() {
+    for plan in [plain, || Plan::new().record("x")] {
+        for (want, left) in [(2, "2"), (1, "0")] {
+            let mut queue = free(|queue| drop(queue.step(Step::by("w").busy().want(1))));
+            queue.key_is("waiting-workers", "w");
+            let replies = add_plan_and_step(&mut queue, 9, &plan(), &step().waiting().want(want));
+            assert!(replies.ends_with(&format!(" {left}]]")), "{replies}");
+            queue.key_is("waiting-workers", if want == 2 { "w" } else { "(none)" });
+        }
     }
 }
 
@@ -387,7 +295,7 @@ fn an_entry_at_the_end_of_the_log_that_is_none_of_ours_goes() {
     let mut queue = free(nothing);
     queue.command("XADD", "log", &["9-9", "other", "entry"]);
     let replies = {
-        let call = call(&queue, 9, &Plan::new().frame(1), &step(), 0);
+        let call = call(&queue, 9, &Plan::new().frame(1), &step());
         queue.carry_out_unchecked(&call)
     };
     assert!(show_reply(&replies).starts_with("[[1 []] [[] [1 1 "), "{replies:?}");
@@ -400,7 +308,7 @@ fn an_entry_at_the_end_of_the_log_that_is_none_of_ours_goes() {
 fn a_refused_call_leaves_a_usable_queue() {
     for command in ["set", "hset", "xadd", "time"] {
         let mut queue = free(nothing);
-        let refused = call(&queue, 50, &Plan::new().frame(1), &step(), 7);
+        let refused = call(&queue, 50, &Plan::new().frame(1), &step());
         assert!(
             refused.exec(&mut Forbidden::command(command).connection).is_err(),
             "without {command}"

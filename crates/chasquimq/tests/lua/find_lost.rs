@@ -71,18 +71,9 @@ fn how_many_slots_a_worker_had_is_known_whatever_way_its_last_step_went() {
     assert_eq!(known(step().want(1)), "7");
     assert_eq!(known(step().want(2)), "7");
     assert_eq!(known(step().want(2).limiter(9, 1000)), "7");
-    assert_eq!(known(step().want(1).behind_wait(0)), "7");
+    assert_eq!(known(step().want(1).when_it_comes(0)), "7");
     // of a release that does not tell them, which remembers what it took in their place
     assert_eq!(known(Step::by("w").want(3)), "0");
-}
-
-#[test]
-fn the_slots_are_those_of_the_last_steps_and_the_most_of_them() {
-    let mut queue = TestQueue::with(Plan::new().frame(1).frame(1).frame(1));
-    queue.step(Step::by("w").slots(9).want(1));
-    queue.step(Step::by("w").slots(4).want(1));
-    queue.step(Step::by("w").slots(6).want(1).behind_wait(0));
-    assert_eq!(slots(&mut queue), "6");
 }
 
 #[test]

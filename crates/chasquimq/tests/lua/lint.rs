@@ -13,7 +13,7 @@ const FIELDS: [&str; 7] = ["KEYS", "ARGV", "RETURNS", "ERRORS", "EVENTS", "COST"
 /// Scripts with arguments for each of their inputs' items read the rest below their first lines.
 const VARIADIC: [(&str, &str); 7] = [
     ("add", "batch.args"),
-    ("add_and_step", "unpack(args, 5)"),
+    ("add_and_step", "unpack(args, 3)"),
     ("add_frames", "args[at"),
     ("add_flows", "args[FIRST_BODY"),
     ("log_job", "args[at"),

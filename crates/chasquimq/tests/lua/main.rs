@@ -42,6 +42,7 @@ mod move_delayed;
 mod move_to_waiting_children;
 mod next_iterations;
 mod obliterate;
+mod park;
 mod pause;
 mod places;
 mod promote_jobs;

@@ -42,7 +42,7 @@ fn a_step_that_arrives_late_takes_nothing() {
     let mut queue = TestQueue::with(Plan::new().frame(1).frame(1));
     for step in [
         Step::by("w").number(1).want(1),
-        Step::by("w").behind_wait(0).number(1).want(-1),
+        Step::by("w").when_it_comes(0).number(2).want(-1),
     ] {
         let call = queue.step_call(&step);
         queue.carry_out_value(&call);

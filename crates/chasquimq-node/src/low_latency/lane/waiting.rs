@@ -1,10 +1,10 @@
 //! What was sent by a lane and is not answered.
 
-use std::{collections::VecDeque, rc::Rc};
+use std::{collections::VecDeque, rc::Rc, sync::Arc};
 
 use chasquimq::{
     add::{read_added, split_answer, Call},
-    redis::wire::{Answer, Value, Watched},
+    redis::wire::{Answer, Listener, Value, Watched},
     Added, Error,
 };
 use napi::Env;
@@ -88,6 +88,8 @@ pub(super) struct Came {
     // of those it is not known whether they were carried out
     pub(super) lost: Vec<Along>,
     pub(super) looks: Vec<(SentLook, Vec<Answer>)>,
+    // they have heard something
+    pub(super) heard: Vec<Arc<dyn Listener>>,
     // calls of users whose first one is for the engine's connection
     pub(super) refused: Vec<(Rc<dyn User>, Calls)>,
 }
@@ -114,6 +116,7 @@ impl State {
     pub(super) fn receive(&mut self, came: &mut Came) -> bool {
         let mut replies = Vec::new();
         let alive = self.socket.receive(&mut replies).is_ok();
+        came.heard = self.socket.heard();
         for reply in replies {
             let wanted = self.waiting.front().map_or(1, Sent::answers);
             if self.answers.len() + 1 < wanted {

@@ -169,7 +169,7 @@ impl Script {
 
     /// Names those on a job's path.
     fn writes(&self) -> Writes {
-        if [STEP.sha, ADD_FRAMES.sha, ADD.sha, LOG_JOB.sha].contains(&self.sha) {
+        if [STEP.sha, PARK.sha, ADD_FRAMES.sha, ADD.sha, LOG_JOB.sha].contains(&self.sha) {
             return Writes::Always;
         }
         match self.sha == UPDATE_JOB.sha {

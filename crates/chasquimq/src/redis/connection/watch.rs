@@ -3,10 +3,7 @@
 use super::Connection;
 use crate::{
     error::{Error, Result},
-    redis::{
-        link::Link,
-        wire::{Watch, Watched},
-    },
+    redis::{link::Link, wire::Watch},
 };
 
 impl Connection {
@@ -24,12 +21,6 @@ impl Connection {
             Some(watched) => Watch::Begins(watched),
             None => Watch::Goes(wire.id()),
         }))
-    }
-
-    /// The same for waits, which are answered late; `None` where somebody watches already.
-    pub(crate) async fn watch_for_waits(&self, wake: impl Fn() + Send + 'static) -> Result<Option<Watched>> {
-        let link = self.link_to_watch().await?;
-        Ok(link.and_then(|link| link.wire().watched(wake)))
     }
 
     async fn link_to_watch(&self) -> Result<Option<Link>> {

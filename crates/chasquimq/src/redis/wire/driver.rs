@@ -1,10 +1,18 @@
 //! The engine's turns at a socket.
 
-use std::sync::{Arc, Weak};
+use std::{
+    future::Future,
+    pin::pin,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use tokio::{io::Interest, sync::Notify};
 
 use crate::redis::socket::{Socket, Watch};
+
+/// How often is looked after who reads in the engine's place.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// What is read and written by turns.
 pub(super) trait Driven {
@@ -12,6 +20,10 @@ pub(super) trait Driven {
     fn wants(&self) -> Option<Option<Interest>>;
     /// The socket is ready: does all that can be done.
     fn turn(&self);
+    /// Whether to look after who reads in the engine's place.
+    fn looks(&self) -> bool;
+    /// Does what that one is too busy to do.
+    fn look(&self);
     /// The socket is of no use.
     fn give_up(&self);
 }
@@ -26,7 +38,7 @@ pub(super) async fn drive(driven: Weak<impl Driven>, socket: Arc<Socket>, called
         };
         let Some(interest) = wants else {
             watch = None;
-            is_called.await;
+            rest(&driven, is_called).await;
             continue;
         };
         if watch.is_none() {
@@ -45,4 +57,16 @@ pub(super) async fn drive(driven: Weak<impl Driven>, socket: Arc<Socket>, called
             () = is_called => {}
         }
     }
+}
+
+/// There is nothing to do until somebody calls.
+async fn rest(driven: &Weak<impl Driven>, is_called: impl Future<Output = ()>) {
+    let mut is_called = pin!(is_called);
+    while driven.upgrade().is_some_and(|driven| driven.looks()) {
+        if tokio::time::timeout(LOOK, is_called.as_mut()).await.is_ok() {
+            return;
+        }
+        driven.upgrade().iter().for_each(|driven| driven.look());
+    }
+    is_called.await;
 }

@@ -14,7 +14,7 @@ const LONGEST_LINE: usize = 1 << 20;
 /// Bytes of it that are shown.
 const SHOWN: usize = 40;
 
-/// What came is no reply of RESP2. Reads as the reason.
+/// What came is no reply. Reads as the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Foreign(String);
 
@@ -60,6 +60,8 @@ pub(crate) enum Head<'a> {
     Text(u64),
     /// So many values.
     Array(u64),
+    /// So many values that nobody has asked for.
+    Push(u64),
 }
 
 impl<'a> Head<'a> {
@@ -86,6 +88,14 @@ impl<'a> Head<'a> {
             b':' => Head::Int(number()?),
             b'$' => length(LONGEST_TEXT)?.map_or(Head::Nil, Head::Text),
             b'*' => length(MOST_VALUES)?.map_or(Head::Nil, Head::Array),
+            // of RESP3, what a connection that bears news has besides (`redis::news`)
+            b'_' if rest.is_empty() => Head::Nil,
+            b'~' => Head::Array(length(MOST_VALUES)?.ok_or_else(|| Foreign::line("not a number", line))?),
+            b'%' => {
+                let pairs = length(MOST_VALUES / 2)?;
+                Head::Array(2 * pairs.ok_or_else(|| Foreign::line("not a number", line))?)
+            }
+            b'>' => Head::Push(length(MOST_VALUES)?.ok_or_else(|| Foreign::line("not a number", line))?),
             _ => return Err(Foreign::line("not of RESP2", line)),
         })
     }
@@ -154,7 +164,7 @@ impl Framing {
     fn enter(&mut self, head: Head<'_>) -> Result<(), Foreign> {
         match head {
             Head::Text(bytes) => self.text = bytes + 2,
-            Head::Array(values) => {
+            Head::Array(values) | Head::Push(values) => {
                 if self.open.len() == DEEPEST {
                     return Err(Foreign::new(format_args!("more than {DEEPEST} arrays in each other")));
                 }

@@ -1,6 +1,6 @@
 //! Replies as they come.
 
-use redis::Value;
+use redis::{PushKind, Value};
 
 use super::framing::{line_len, Foreign, Head, DEEPEST};
 use crate::error::{Error, Result};
@@ -13,7 +13,7 @@ const MOST_ROOM: usize = 1024;
 /// A reply, or what refuses; `None` while it is not whole.
 type Parsed<T> = std::result::Result<Option<T>, Foreign>;
 
-/// The first RESP2 reply and its length. Most are a few numbers and ids, for which the library's parser, made for any size and for streams, costs more
+/// The first reply and its length. Most are a few numbers and ids, for which the library's parser, made for any size and for streams, costs more
 /// than the rest of an add on this side.
 pub(crate) fn parse(bytes: &[u8]) -> Parsed<(Result<Value>, usize)> {
     let mut at = 0;
@@ -34,11 +34,38 @@ fn parse_at(bytes: &[u8], at: &mut usize, depth: usize) -> Parsed<Result<Value>>
         Head::Int(number) => Value::Int(number),
         Head::Nil => Value::Nil,
         Head::Text(len) => return parse_text(bytes, at, len as usize),
-        Head::Array(_) if depth == DEEPEST => {
+        Head::Array(_) | Head::Push(_) if depth == DEEPEST => {
             return Err(Foreign::new(format_args!("more than {DEEPEST} arrays in each other")));
         }
         Head::Array(values) => return parse_array(bytes, at, values as usize, depth),
+        Head::Push(values) => {
+            let data = parse_array(bytes, at, values as usize, depth)?;
+            return Ok(data.map(|data| data.map(to_push)));
+        }
     })))
+}
+
+/// What nobody has asked for. Its kind comes first, by the library's names.
+fn to_push(data: Value) -> Value {
+    let mut data = match data {
+        Value::Array(data) => data,
+        other => vec![other],
+    };
+    let kind = match data.is_empty() {
+        true => Value::Nil,
+        false => data.remove(0),
+    };
+    let kind = match kind {
+        Value::BulkString(kind) => String::from_utf8_lossy(&kind).into_owned(),
+        _ => String::new(),
+    };
+    let kind = match kind.as_str() {
+        "smessage" => PushKind::SMessage,
+        "ssubscribe" => PushKind::SSubscribe,
+        "sunsubscribe" => PushKind::SUnsubscribe,
+        _ => PushKind::Other(kind),
+    };
+    Value::Push { kind, data }
 }
 
 fn parse_text(bytes: &[u8], at: &mut usize, len: usize) -> Parsed<Result<Value>> {
@@ -132,7 +159,9 @@ mod tests {
             "$1\r\nabc",
             "$1\r\na\n\n",
             "+OK\n",
-            "%1\r\n+a\r\n+b\r\n",
+            "%-1\r\n",
+            ">x\r\n",
+            "_1\r\n",
             &nested(DEEPEST + 1),
             &nested(1_000_000),
             &too_long,

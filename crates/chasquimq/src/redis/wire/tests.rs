@@ -150,3 +150,113 @@ async fn one_event_loop_keeps_others_away_as_long_as_it_watches() {
     drop(first);
     assert!(wire.watched(|| {}).is_some());
 }
+
+/// Notes what it hears.
+#[derive(Debug, Default)]
+struct Noting {
+    heard: Mutex<Vec<&'static str>>,
+}
+
+impl Listener for Noting {
+    fn id(&self) -> u64 {
+        7
+    }
+
+    fn hear(&self) {
+        self.heard.lock().expect("notes").push("heard");
+    }
+
+    fn act(&self, is_unread: bool) {
+        self.heard
+            .lock()
+            .expect("notes")
+            .push(if is_unread { "unread" } else { "acts" });
+    }
+
+    fn lose(&self) {
+        self.heard.lock().expect("notes").push("lost");
+    }
+}
+
+/// A push of the server's, about the channel `c`.
+fn push(kind: &str, rest: &str) -> Vec<u8> {
+    format!(">3\r\n${}\r\n{kind}\r\n$1\r\nc\r\n{rest}\r\n", kind.len()).into_bytes()
+}
+
+async fn until_noted(listener: &Noting, notes: &[&str]) {
+    while *listener.heard.lock().expect("notes") != notes {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn news_comes_between_answers_and_only_to_who_listens() {
+    let (wire, mut far) = open_pair();
+    let listener = Arc::new(Noting::default());
+    wire.add_listener("c", listener.clone());
+    let answers = wire.give(b"x".to_vec(), 2);
+    let all = [
+        push("ssubscribe", ":1"),
+        push("smessage", "$0\r\n"),
+        push("message", "$0\r\n"),
+        b":7\r\n".to_vec(),
+    ];
+    far.write_all(&all.concat()).expect("room");
+    let answers = answers.await.expect("answers");
+    let answers: Vec<_> = answers.into_iter().map(|answer| answer.expect("a value")).collect();
+    assert_eq!(answers, [Value::Okay, Value::Int(7)]);
+    until_noted(&listener, &["heard", "acts"]).await;
+    // the slot goes to another server
+    far.write_all(&push("sunsubscribe", ":0")).expect("room");
+    until_noted(&listener, &["heard", "acts", "lost"]).await;
+    far.write_all(&push("smessage", "$0\r\n")).expect("room");
+    drop(far);
+    wire.ended().await;
+    until_noted(&listener, &["heard", "acts", "lost"]).await;
+}
+
+#[tokio::test]
+async fn who_leaves_a_channel_hears_nothing_more() {
+    let (wire, mut far) = open_pair();
+    let listener = Arc::new(Noting::default());
+    wire.add_listener("c", listener.clone());
+    wire.leave_channel("c");
+    let answer = wire.give(b"x".to_vec(), 1);
+    far.write_all(
+        &[
+            push("smessage", "$0\r\n"),
+            push("sunsubscribe", ":0"),
+            b":7\r\n".to_vec(),
+        ]
+        .concat(),
+    )
+    .expect("room");
+    let answers = answer.await.expect("an answer");
+    assert_eq!(
+        answers.into_iter().next().expect("one").expect("a value"),
+        Value::Int(7)
+    );
+    until_noted(&listener, &[]).await;
+}
+
+#[tokio::test]
+async fn an_event_loop_that_watches_takes_news_and_what_it_leaves_the_engine_does() {
+    let (wire, mut far) = open_pair();
+    let listener = Arc::new(Noting::default());
+    wire.add_listener("c", listener.clone());
+    let watched = wire.watched(|| {}).expect("nobody watches");
+    far.write_all(&push("smessage", "$0\r\n")).expect("room");
+    let mut heard = Vec::new();
+    while heard.is_empty() {
+        watched.receive(&mut Vec::new()).expect("an open connection");
+        heard = watched.heard();
+    }
+    assert_eq!(heard[0].id(), 7);
+    until_noted(&listener, &["heard"]).await;
+    far.write_all(&push("smessage", "$0\r\n")).expect("room");
+    // nobody reads, until the engine looks
+    let noted = async { until_noted(&listener, &["heard", "heard", "unread"]).await };
+    tokio::time::timeout(std::time::Duration::from_secs(10), noted)
+        .await
+        .expect("a look");
+}

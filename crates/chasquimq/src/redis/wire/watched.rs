@@ -3,11 +3,11 @@
 use std::{
     io,
     os::fd::{AsRawFd, RawFd},
-    sync::Weak,
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
-use super::{Answer, Shared, Waiting, Watcher, Wire};
+use super::{Answer, Listener, Shared, Waiting, Watcher, Wire};
 use crate::redis::call::commands::Commands;
 
 /// A connection as an event loop sees it, until it watches no more.
@@ -101,6 +101,11 @@ impl Watched {
         Ok(is_sent)
     }
 
+    /// Those who have heard something since this was asked.
+    pub fn heard(&self) -> Vec<Arc<dyn Listener>> {
+        std::mem::take(&mut self.wire.state().news.heard)
+    }
+
     /// Reads what is there, and gives every whole reply.
     /// # Errors
     /// When the connection is broken or closed by the server, or brings what is no reply.
@@ -118,6 +123,7 @@ impl Drop for Watched {
         let mut state = self.wire.state();
         if state.watcher.take_if(|watcher| watcher.number == self.number).is_some() {
             state.answers.clear();
+            state.act();
             self.wire.shared.called.notify_one();
         }
     }

@@ -1,13 +1,10 @@
-//! What travels for a worker over the connection of somebody who adds.
+//! What travels for a worker over the connection of somebody else.
 
-/// A step of an idle worker that an add takes along (`lua/transitions/add_and_step.lua`).
+/// A step of an idle worker: an add takes it along (`lua/transitions/add_and_step.lua`), or it goes by itself.
 #[derive(Debug)]
 pub struct StepAlong {
     /// Its number.
     pub number: i64,
-    pub(crate) owner: String,
     /// What it asks for, packed.
     pub(crate) request: Vec<u8>,
-    /// Number of the step behind the worker's wait, unless that is over.
-    pub(crate) behind_wait: i64,
 }

@@ -1,12 +1,13 @@
 //! How an idle worker waits, and what it does without its loop.
 //!
-//! `idle_wait` waits, by a connection of its own (`wait_task`) or by a socket that somebody's event loop watches (`idle_socket`); `woken` is how that ends.
-//! `short_way` records what a wait brought, `along` is what adds of that event loop do for the worker.
+//! The server tells a worker of work by a channel (`ear`). Meanwhile what the worker knows is lent (`standby`) to its event loop, which takes a step as soon as there is news,
+//! or along with an add (`along`), and records what that brought (`short_way`). `idle_wait` is the worker's loop's end of all that, `woken` how a wait ends. Where the
+//! server tells nothing by channels, the worker waits by a connection of its own (`wait_task`).
 
 pub(super) mod along;
-#[cfg_attr(not(unix), path = "no_idle_socket.rs")]
-pub(super) mod idle_socket;
+mod ear;
 pub(super) mod idle_wait;
 pub(super) mod short_way;
+pub(super) mod standby;
 pub(super) mod wait_task;
 pub(super) mod woken;

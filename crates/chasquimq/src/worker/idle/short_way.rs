@@ -1,5 +1,5 @@
-//! The short way of an idle worker's jobs: when all that a wait brought has completed before the worker's loop hears of it, the event loop
-//! that ran it records that itself, and waits again. Two thread changes less lie between the end of a handler and `completed`.
+//! The short way of an idle worker's jobs: when all that a step took has completed before the worker's loop hears of it, the event loop
+//! that ran it records that itself, and the worker waits on. Two thread changes less lie between the end of a handler and `completed`.
 //!
 //! It takes the plain case only. Whatever else there is to do is left to the loop, which goes on from what was sent and answered so far
 //! (`End`), so each of these steps is numbered like the loop's own.
@@ -22,7 +22,7 @@ use crate::{
             report::{Completed, Report},
         },
         standing::Standing,
-        step_request::{step_args, Behind, StepRequest},
+        step_request::{step_args, StepRequest},
         take::{answer::Answer, batch::Batch, due::Found, pace::ENDS_A_STEP, room::Room},
     },
 };
@@ -48,20 +48,15 @@ pub enum Told {
 
 /// How what a worker's loop had left to others ended.
 #[derive(Debug)]
-#[cfg_attr(not(unix), expect(dead_code, reason = "nothing is left to others there"))]
 pub(crate) enum End {
-    /// A wait without a step: the marker came (true), or the time was over.
+    /// There is work (true), or the time was over.
     Marker(bool),
-    /// The step behind a wait was carried out: its reply.
-    Stepped(Behind, Value),
+    /// The worker hears by something else than before.
+    Hearing,
+    /// A step was carried out: its reply.
+    Stepped(StepRequest, Value),
     /// It was carried out, and what it took was taken in.
-    Taken(Behind, Box<crate::error::Result<Answer>>),
-    /// Not known whether it was carried out.
-    Lost(Behind),
-    /// A step that went along with an add was carried out: its reply.
-    SteppedAlong(StepRequest, Value),
-    /// It was carried out, and what it took was taken in.
-    TakenAlong(StepRequest, Box<crate::error::Result<Answer>>),
+    Taken(StepRequest, Box<crate::error::Result<Answer>>),
     /// Not known whether it was carried out.
     TakeLost(StepRequest),
     /// A step that records ends: its reply, unless that is lost.
@@ -70,19 +65,17 @@ pub(crate) enum End {
     Told,
 }
 
-/// What it takes to record ends and to wait.
+/// What it takes to take steps, and to record ends.
 #[derive(Debug)]
 pub(crate) struct ShortWay {
     // for what its server knows: nothing is sent by it
     connection: Connection,
     base: String,
     options: WorkerOptions,
-    /// The wait, as it is sent.
-    pub(crate) wait: Vec<u8>,
-    /// How long it lasts.
-    pub(crate) time: Duration,
-    /// When the worker's loop looks for what is due, if that is before the wait ends.
-    pub(crate) looks_at: Option<Instant>,
+    // how long a wait lasts
+    time: Duration,
+    // when the worker's loop looks for what is due, if that is before the wait ends
+    looks_at: Option<Instant>,
 }
 
 /// A step that was sent.
@@ -93,14 +86,14 @@ pub(crate) struct SentStep {
 }
 
 impl ShortWay {
-    pub(crate) fn new(connection: &Connection, base: &str, options: &WorkerOptions) -> Self {
+    /// `looks_at`: when the worker's loop looks for what is due.
+    pub(crate) fn new(connection: &Connection, base: &str, options: &WorkerOptions, looks_at: Option<Instant>) -> Self {
         Self {
             connection: connection.clone(),
             base: base.to_owned(),
             options: options.clone(),
-            wait: Vec::new(),
             time: options.drain_delay,
-            looks_at: None,
+            looks_at,
         }
     }
 
@@ -132,6 +125,7 @@ impl ShortWay {
                 now_ms: answer.now_ms,
                 carried_out: now,
                 is_left: answer.is_left,
+                waits: answer.waits,
             },
         );
         standing.is_drained(room.want, true);
@@ -165,6 +159,7 @@ impl ShortWay {
                 now_ms: answer.now_ms,
                 carried_out: Instant::now(),
                 is_left: answer.is_left,
+                waits: answer.waits,
             },
         );
         standing.flushed = step.outcomes.flushed.unwrap_or(standing.flushed);
@@ -175,12 +170,6 @@ impl ShortWay {
         })
     }
 
-    /// Whether the worker has to wait, and nothing else: nothing is due before that ends, and the clocks need not be measured.
-    pub(crate) fn may_wait(&self, standing: &Standing) -> bool {
-        let ends = Instant::now() + self.time;
-        standing.due.next().is_none_or(|due| due >= ends) && self.may_stay(standing)
-    }
-
     /// Whether a wait that stands may go on: the worker's loop knows of what is due before it ends.
     pub(crate) fn may_stay(&self, standing: &Standing) -> bool {
         let now = Instant::now();
@@ -189,17 +178,7 @@ impl ShortWay {
         !is_news && standing.has_room && !standing.offset.is_doubtful(now)
     }
 
-    /// Packs a wait and the step behind it, if the worker may wait.
-    pub(crate) fn wait(&self, standing: &mut Standing) -> Option<(Behind, Vec<u8>)> {
-        if !self.may_wait(standing) {
-            return None;
-        }
-        let (behind, request) = standing.ask_behind_wait(standing.room(0, &self.options));
-        let step = self.packed(standing, &request, &PackedOutcomes::none(0));
-        Some((behind, [self.wait.as_slice(), &step].concat()))
-    }
-
-    /// A step that an add takes along, and what it asks for, packed.
+    /// A step that takes jobs at once, and what it asks for, packed.
     pub(crate) fn step_along(&self, standing: &mut Standing) -> Option<(StepRequest, Vec<u8>)> {
         // a limit that is met would end the wait
         if self.options.limiter.is_some() || !self.may_stay(standing) {
@@ -210,9 +189,9 @@ impl ShortWay {
         Some((request, packed))
     }
 
-    /// Whose steps it takes.
-    pub(crate) fn owner(&self) -> &str {
-        &self.options.id
+    /// Such a step as a command.
+    pub(crate) fn command(&self, packed: &[u8]) -> Vec<u8> {
+        STEP.packed(&self.connection, &self.base, &[Arg::from(packed)])
     }
 
     fn packed(&self, standing: &Standing, request: &StepRequest, outcomes: &PackedOutcomes) -> Vec<u8> {

@@ -15,8 +15,10 @@ use crate::{
     worker::record::packed_outcomes::Refusal,
 };
 
-/// In the place of the time at which the next job is due: nobody looked for one.
-const OVER: i64 = -2;
+/// What a step tells of what is left.
+const LEFT: i64 = 1;
+/// It tells that the worker waits.
+const WAITS: i64 = 2;
 
 /// The answer to a step.
 #[derive(Debug)]
@@ -31,10 +33,12 @@ pub(crate) struct Answer {
     pub(crate) was_idle: bool,
     /// What is wrong with jobs that were taken and cannot be read.
     pub(crate) unreadable: Vec<Error>,
-    /// When the next job is due, epoch ms; -1 = none is known of; [`OVER`].
+    /// When the next job is due, epoch ms; -1 = none is known of.
     pub(crate) due_ms: i64,
     /// Whether work is left that somebody may start.
     pub(crate) is_left: bool,
+    /// Whether none is, and the worker is told of what comes.
+    pub(crate) waits: bool,
     /// Whether the queue lets nobody take jobs now.
     pub(crate) gated: bool,
     /// When what it took started: when it was carried out, epoch ms of the caller's clock; 0 = there was nothing to take, and no clock was read.
@@ -53,7 +57,7 @@ impl Answer {
         let was_idle = in_flight.jobs() == 0;
         let mut reply = Reply::new("the answer to step", reply)?;
         let (rejected, taken) = (Refusal::read_all(reply.array()?)?, reply.array()?);
-        let (due_ms, gated, is_left) = (reply.int()?, reply.int()? == 1, reply.int()? == 1);
+        let (due_ms, gated, left) = (reply.int()?, reply.int()? == 1, reply.int()?);
         let (now_ms, server_us, limited_ms) = (reply.int()?.max(0) as u64, reply.int()?, reply.int()?.max(0) as u64);
         let claim = reply.int()? as u64;
         let (jobs, unreadable) = take_in(taken, now_ms, claim, in_flight)?;
@@ -64,17 +68,13 @@ impl Answer {
             was_idle,
             unreadable,
             due_ms,
-            is_left,
+            is_left: left == LEFT,
+            waits: left == WAITS,
             gated,
             now_ms,
             server_us,
             limited_ms,
         })
-    }
-
-    /// Whether the step was over before it was carried out (`lua/step/idle_wait`): nobody looked for jobs.
-    pub(crate) fn is_over(&self) -> bool {
-        self.due_ms == OVER
     }
 
     /// How many jobs a reply brings, and its time, if that is all there is to it: nothing was refused, no limit is met, and no job failed
@@ -102,7 +102,6 @@ impl Answer {
     }
 
     /// Whether a reply brings jobs.
-    #[cfg(unix)]
     pub(crate) fn has_jobs(reply: &Value) -> bool {
         let taken = match reply {
             Value::Array(values) => values.get(1),
@@ -112,7 +111,6 @@ impl Answer {
     }
 
     /// The jobs, if nothing more has to be read about them.
-    #[cfg(unix)]
     pub(crate) fn ready_jobs(&mut self) -> Option<Batch> {
         self.jobs.take_if(|batch| !batch.extras.iter().any(Extra::is_partial))
     }

@@ -24,6 +24,8 @@ pub(crate) struct Found {
     pub(crate) carried_out: Instant,
     /// It left work that somebody may start.
     pub(crate) is_left: bool,
+    /// It left nothing, and its worker is told of what comes.
+    pub(crate) waits: bool,
 }
 
 /// What is to be done when a job is due.
@@ -75,6 +77,14 @@ impl Due {
     /// When a job is due, if that is known.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.next
+    }
+
+    /// The same, epoch ms of the server's clock as a step told it; -1: it is not known.
+    pub(crate) fn known_ms(&self) -> i64 {
+        match self.next {
+            Some(_) => self.due_ms,
+            None => -1,
+        }
     }
 
     /// What it is time to do. It is said once.
@@ -145,6 +155,7 @@ mod tests {
             now_ms: NOW_MS,
             carried_out,
             is_left: false,
+            waits: false,
         }
     }
 

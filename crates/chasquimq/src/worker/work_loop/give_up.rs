@@ -86,14 +86,11 @@ impl Loop {
         if taken.is_silent {
             self.fall_silent();
             self.standing.pace.is_silent();
-            // what is given back must not wake this worker
-            let ends = self.waiter.leave_socket(&mut self.standing);
-            self.wake_by_all(ends).await;
         }
         self.return_jobs(taken.handles);
     }
 
-    /// A marker that nobody takes stays: then every worker is busy. It stays for the next look, too.
+    /// A marker that nobody takes stays: then every worker is busy. It stays for the next look, too. This worker is not told of what it gives back.
     async fn is_another_idle(&mut self) -> bool {
         loop {
             match self.is_marker_taken().await {
@@ -114,13 +111,16 @@ impl Loop {
         }
     }
 
-    async fn is_marker_taken(&self) -> Result<bool> {
+    async fn is_marker_taken(&mut self) -> Result<bool> {
         let exists = redis::cmd("EXISTS").arg(self.keys.key("wake")).take();
         // one that was left before serves as well
         if self.connection.send(&exists).await? != Value::Int(0) {
             return Ok(false);
         }
-        wake_next(&self.connection, &self.keys.base, "wake").await?;
+        self.standing.hears_of_work();
+        if wake_next(&self.connection, &self.keys.base, "wake", &self.options.id).await? {
+            return Ok(true);
+        }
         Ok(self.connection.send(&exists).await? == Value::Int(0))
     }
 }

@@ -5,19 +5,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redis::{Cmd, Value};
+use redis::Value;
 
 use super::Loop;
 use crate::{
     clock::{system_now_ms, system_now_us},
     error::Result,
     redis::call::{
-        library::{Arg, STEP},
-        reply::Reply,
+        library::{args, PARK},
+        reply::{int, Reply},
     },
     worker::{
         idle::{
-            idle_socket::IdleSocket,
             idle_wait::Pending,
             short_way::{SentStep, ShortWay},
             wait_task::wake_next,
@@ -25,15 +24,29 @@ use crate::{
         },
         message::Message,
         record::packed_outcomes::PackedOutcomes,
-        step_request::{Behind, StepRequest},
+        step_request::{Elsewhere, StepRequest, Waits},
         take::room::Room,
     },
 };
 
 /// Longest wait while the caller's clock is one of its own: nothing tells when it jumps. Tests have such clocks.
 const FOREIGN_LOOK: Duration = Duration::from_millis(20);
-/// The server ends a wait up to a tenth of a second late: a rest is listened through only as far as that cannot outlast it.
+/// The server ends a wait that blocks up to a tenth of a second late: a rest is listened through only as far as that cannot outlast it.
 const LATE: Duration = Duration::from_millis(150);
+
+/// In the place of when the next job is due: the worker has just looked.
+const JUST_LOOKED: i64 = -2;
+
+/// What the server says to a worker that is to wait.
+#[derive(Clone, Copy, PartialEq)]
+enum Parked {
+    /// It does.
+    Waits,
+    /// There was a marker: it is to look.
+    Marked,
+    /// There is work all the same.
+    Missed,
+}
 
 impl Loop {
     pub(super) async fn wait_if_idle(&mut self) {
@@ -43,77 +56,82 @@ impl Loop {
         if self.standing.has_room {
             self.standing.pace.rests(self.standing.due.next());
         }
-        if self.waiter.pending == Pending::Lent {
-            return;
+        if self.waiter.pending == Pending::Nothing {
+            self.begin_to_wait().await;
         }
-        self.waiter.has_idled |= self.standing.in_flight.jobs() == 0;
         if self.waiter.may_lend() {
-            return self.lend().await;
+            self.lend().await;
         }
-        if self.waiter.pending != Pending::Nothing {
+    }
+
+    /// Begins to wait for work, where there is room for it, or for the end of a rest.
+    async fn begin_to_wait(&mut self) {
+        let (pending, time) = match self.mode.rests_until() {
+            Some(end) => (
+                Pending::Lift,
+                end.saturating_duration_since(Instant::now()).saturating_sub(LATE),
+            ),
+            None if self.standing.has_room => (Pending::Work, self.time_to_wait()),
+            None => return,
+        };
+        if pending == Pending::Lift && time.is_zero() {
             return;
         }
-        if let Some(end) = self.mode.rests_until() {
-            let time = end.saturating_duration_since(Instant::now()).saturating_sub(LATE);
-            if !time.is_zero() {
-                self.waiter.wait_for_lift(self.keys.key("open"), time);
-            }
+        if self.waiter.blocks() {
+            let marker = if pending == Pending::Lift { "open" } else { "wake" };
+            return self.waiter.block(pending, self.keys.key(marker), time);
+        }
+        if self.waiter.hears() && !self.is_known_to_wait(pending, time).await {
             return;
         }
-        if !self.standing.has_room {
-            return;
-        }
-        let steps = self.standing.in_flight.jobs() == 0 && !self.clock.is_foreign();
-        if steps && self.standing.offset.is_doubtful(Instant::now()) {
-            self.measure_clock().await;
-        }
-        let time = self.time_to_wait();
-        if let Some(socket) = self.next_socket.take() {
-            self.waiter.use_socket(Some(socket));
-        }
-        // a caller's clock of its own cannot be told to the server beforehand
-        if self.clock.is_foreign() {
-            self.waiter.wait(time.min(FOREIGN_LOOK));
-            return;
-        }
-        self.ask_for_socket();
         let lease = self.options.lock_renew_time.map(|time| time / 2);
-        let short_way = ShortWay::new(&self.connection, &self.keys.base, &self.options);
-        if !steps || !short_way.may_wait(&self.standing) {
-            self.waiter.wait_beside_jobs(time);
-            if self.waiter.may_lend() {
-                self.lend().await;
-            }
-            return;
-        }
-        let (behind, step) = self.step_behind_wait();
-        self.waiter
-            .wait_and_step(behind, step, lease, &mut self.standing, short_way);
+        let holds_jobs = self.standing.in_flight.jobs() > 0;
+        self.waiter.wait(pending, time, lease, holds_jobs);
     }
 
     fn time_to_wait(&self) -> Duration {
-        // where something is due before the wait ends, this worker looks by its own clock: the server ends a wait late
-        let until_due = self
-            .standing
-            .due
-            .next()
-            .map(|due| due.saturating_duration_since(Instant::now()));
-        match until_due {
-            // what it takes then leaves it no slot, and a marker would come in vain
-            Some(until_due) if self.options.concurrency == 1 => until_due.min(self.options.drain_delay),
-            _ => self.options.drain_delay,
+        match self.clock.is_foreign() {
+            // a caller's clock of its own cannot be told to the server beforehand
+            true => self.options.drain_delay.min(FOREIGN_LOOK),
+            false => self.options.drain_delay,
         }
     }
 
-    fn step_behind_wait(&mut self) -> (Behind, Cmd) {
-        let (behind, request) = self.standing.ask_behind_wait(self.room(0));
-        let packed = self.pack(&request, &PackedOutcomes::none(0));
-        let step = STEP.by_name(&self.connection, &self.keys.base, &[Arg::from(packed.as_slice())]);
-        (behind, step)
+    /// Has the server know that this worker waits, where no step has. False where it is to look instead.
+    async fn is_known_to_wait(&mut self, pending: Pending, time: Duration) -> bool {
+        let rests = pending == Pending::Lift;
+        if !rests && self.standing.waits() {
+            return true;
+        }
+        match self.park(if rests { time } else { Duration::ZERO }, JUST_LOOKED).await {
+            Ok(Parked::Waits) => {
+                if !rests {
+                    self.standing.waits = Waits::Yes;
+                }
+                return true;
+            }
+            Ok(_) if rests => self.end_rest(),
+            Ok(_) => self.look_again = true,
+            // it is tried again once the server can be asked
+            Err(error) => {
+                self.report(error);
+                return true;
+            }
+        }
+        false
     }
 
-    /// Has the wait under way bring jobs: by an add that takes a step along, and, once nothing is held, by its own step. Where something is due before
-    /// it ends, this loop looks then.
+    async fn park(&self, rest: Duration, due_ms: i64) -> Result<Parked> {
+        let args = args![self.options.id.as_str(), rest.as_millis() as u64, due_ms];
+        let parked = PARK.run(&self.connection, &self.keys.base, &args).await?;
+        Ok(match int(PARK.name, &parked)? {
+            0 => Parked::Waits,
+            1 => Parked::Marked,
+            _ => Parked::Missed,
+        })
+    }
+
+    /// Lends what is known to whoever hears of work first. Where something is due before the wait ends, this loop looks then.
     async fn lend(&mut self) {
         // this loop takes it back in time
         let has_offers = self.offers.is_waiting();
@@ -124,14 +142,11 @@ impl Loop {
         if self.standing.offset.is_doubtful(Instant::now()) {
             self.measure_clock().await;
         }
-        let mut short_way = ShortWay::new(&self.connection, &self.keys.base, &self.options);
-        let is_alone = short_way.may_wait(&self.standing);
-        self.lent_due = self.standing.due.next().filter(|_| !is_alone);
-        short_way.looks_at = self.lent_due;
+        let looks_at = self.standing.due.next();
+        let short_way = ShortWay::new(&self.connection, &self.keys.base, &self.options, looks_at);
         if short_way.may_stay(&self.standing) {
-            let steps = is_alone && self.waiter.pending == Pending::Marker && self.standing.in_flight.jobs() == 0;
-            let step = steps.then(|| self.step_behind_wait());
-            self.waiter.lend(step, &mut self.standing, short_way);
+            self.lent_due = looks_at;
+            self.waiter.lend(&mut self.standing, short_way);
         }
     }
 
@@ -151,35 +166,17 @@ impl Loop {
         Ok(seconds.saturating_mul(1_000_000).saturating_add(us))
     }
 
-    fn ask_for_socket(&mut self) {
-        if !self.options.watches_sockets || !self.waiter.wants_socket() {
-            return;
-        }
-        let (waiting, sink, offers) = (self.waiting.clone(), self.sink.clone(), self.offers.clone());
-        tokio::spawn(async move {
-            // without a socket, waits go by the connection, which reports what is wrong
-            if let Some(socket) = IdleSocket::open(&waiting, offers).await {
-                sink(Message {
-                    socket: Some(socket),
-                    ..Message::default()
-                });
-            }
-        });
-    }
-
-    /// A step behind a wait takes jobs whenever it pleases: it must not, when this worker has come to want something else. A wait
-    /// without one must not stand in the way of one that is shorter, or for something else.
+    /// What is lent may take jobs whenever it pleases: it must not, when this worker has come to want something else. A wait must not stand in the way of
+    /// something else.
     pub(super) fn must_break_off(&self) -> bool {
         let is_wanted =
             !self.mode.may_take() || !self.unrecorded.is_empty() || self.room_changed || self.clock.is_foreign();
         match self.waiter.pending {
-            Pending::Step(_) => is_wanted,
-            // no step looks by itself
+            // nobody else looks by itself
             Pending::Lent => is_wanted || self.look_again,
-            Pending::Alone => self.mode.is_limited() || self.clock.is_foreign(),
             // the rest that it was for is over
             Pending::Lift => self.mode.rests_until().is_none(),
-            Pending::Marker | Pending::Nothing => false,
+            Pending::Work | Pending::Nothing => false,
         }
     }
 
@@ -190,49 +187,46 @@ impl Loop {
 
     pub(super) async fn wake_by_all(&mut self, ends: Ends) {
         self.room_changed = false;
-        for (woken, behind) in ends {
-            self.wake(woken, behind.unwrap_or_default()).await;
+        for (woken, elsewhere) in ends {
+            self.wake(woken, elsewhere.unwrap_or_default()).await;
         }
     }
 
-    /// A wait ended, or what went along with an add.
-    async fn wake(&mut self, woken: Woken, behind: Behind) {
+    /// A wait ended, or a step that somebody else took.
+    async fn wake(&mut self, woken: Woken, elsewhere: Elsewhere) {
         let absorbed = match woken {
             Woken::Marker(came) => {
-                if came && std::mem::take(&mut self.waiter.is_unread) {
-                    self.ask_for_life();
-                }
-                self.hear_marker(came).await;
+                self.hear_of_work(came).await;
                 Ok(())
             }
             Woken::Lift(came) => {
                 if came {
-                    // it concerns every worker that rests
-                    self.waking("open").await;
+                    self.standing.hears_of_work();
+                    if self.waiter.blocks() {
+                        // it concerns every worker that rests
+                        self.waking("open").await;
+                    }
                     self.end_rest();
                 }
                 Ok(())
             }
+            Woken::Hearing => {
+                self.begin_to_hear();
+                Ok(())
+            }
             Woken::Stepped(reply) => match self.read(reply).await {
-                Ok(answer) => self.absorb_late(answer, behind.room).await,
-                Err(error) => self.ask_elsewhere(error, behind).await,
+                Ok(answer) => self.absorb_late(answer, elsewhere.room).await,
+                Err(error) => self.ask_elsewhere(error, elsewhere).await,
             },
-            Woken::Read(answer) => self.absorb_late(*answer, behind.room).await,
-            Woken::Unread(error) => self.ask_elsewhere(error, behind).await,
+            Woken::Read(answer) => self.absorb_late(*answer, elsewhere.room).await,
+            Woken::Unread(error) => self.ask_elsewhere(error, elsewhere).await,
             Woken::Lost => {
+                self.waiter.distrust();
                 if !self.mode.is_running() {
                     // it may have been woken
                     self.wake_another();
                 }
-                self.send_again(behind).await
-            }
-            Woken::LostAlong(number) => {
-                let along = Behind {
-                    number,
-                    is_along: true,
-                    ..Behind::default()
-                };
-                self.send_again(along).await
+                self.send_again(elsewhere).await
             }
             Woken::Recorded(step, reply) => self.absorb_recorded(*step, reply).await,
             Woken::Told => Ok(()),
@@ -242,8 +236,21 @@ impl Loop {
         }
     }
 
+    /// The server tells this worker of work by another connection than before, or not any more: what was told meanwhile is looked for.
+    fn begin_to_hear(&mut self) {
+        let hears = self.waiter.hears();
+        self.standing.waits = if hears { Waits::No } else { Waits::Deaf };
+        self.look_again |= self.mode.is_running() && !self.mode.is_limited();
+        if hears && self.options.watches_news {
+            (self.sink)(Message {
+                standby: Some(self.waiter.standby()),
+                ..Message::default()
+            });
+        }
+    }
+
     /// Learns what became of a step, by sending it again: what it took is taken in; if it never was carried out, it is now.
-    pub(super) async fn send_again(&mut self, behind: Behind) -> Result<()> {
+    pub(super) async fn send_again(&mut self, elsewhere: Elsewhere) -> Result<()> {
         // a caller's clock of its own has to be asked for first
         let room = if self.clock.is_foreign() {
             Room::NONE
@@ -251,7 +258,7 @@ impl Loop {
             self.room(0)
         };
         self.look_again = self.mode.is_running() && self.clock.is_foreign();
-        let request = StepRequest::again(behind, system_now_ms() as i64, room);
+        let request = StepRequest::again(elsewhere, system_now_ms() as i64, room);
         let reply = self.send_step(&request, &PackedOutcomes::none(0)).await?;
         self.absorb(reply, &request, PackedOutcomes::none(0)).await?;
         self.look_for_questions();
@@ -269,11 +276,19 @@ impl Loop {
         Ok(())
     }
 
-    /// A wait without a step ended, by its marker or its time.
-    async fn hear_marker(&mut self, came: bool) {
-        if came && (!self.mode.may_take() || self.mode.is_limited()) {
-            // somebody else should be woken
-            self.waking("wake").await;
+    /// There is work, or a wait for it is over.
+    async fn hear_of_work(&mut self, came: bool) {
+        if came {
+            self.standing.hears_of_work();
+            if std::mem::take(&mut self.waiter.is_unread) {
+                self.ask_for_life();
+            }
+            if !self.mode.may_take() || self.mode.is_limited() {
+                // somebody else should be woken
+                self.waking("wake").await;
+            }
+        } else if self.waiter.hears() && self.standing.waits() && !self.clock.is_foreign() {
+            return self.look_for_missed().await;
         }
         self.standing.was_woken |= came;
         // a wait in vain is a reason to look, unless no slot is free, or the next look for what is due comes soon
@@ -283,9 +298,27 @@ impl Loop {
         self.look_again |= is_reason && self.mode.is_running() && !self.mode.is_limited();
     }
 
-    /// A worker that does not fetch may be the only one that knows when a job is due, also by a step that was under way.
-    pub(super) fn hand_on_due(&mut self) {
-        if !self.mode.may_take() && self.standing.due.forget() {
+    /// This worker waits, and was told of nothing for a while: somebody else may have missed it, or have left a marker who could not tell.
+    async fn look_for_missed(&mut self) {
+        match self.park(Duration::ZERO, self.standing.due.known_ms()).await {
+            Ok(Parked::Waits) => return,
+            Ok(Parked::Marked) => self.waiter.is_marked(),
+            Ok(Parked::Missed) => {}
+            Err(error) => return self.report(error),
+        }
+        self.standing.hears_of_work();
+        self.look_again |= self.mode.is_running() && !self.mode.is_limited();
+    }
+
+    /// A worker that does not fetch may be the only one that knows when a job is due, also by a step that was under way, or have been told of work.
+    pub(super) fn hand_on(&mut self) {
+        // who closes is released
+        if self.mode.may_take() || !self.closing.is_empty() {
+            return;
+        }
+        let was_told = self.standing.waits();
+        self.standing.hears_of_work();
+        if self.standing.due.forget() || was_told {
             self.wake_another();
         }
     }
@@ -297,8 +330,9 @@ impl Loop {
 
     fn waking(&self, marker: &'static str) -> impl Future<Output = ()> + 'static {
         let (connection, base, sink) = (self.connection.clone(), self.keys.base.clone(), self.sink.clone());
+        let id = self.options.id.clone();
         async move {
-            let told = wake_next(&connection, &base, marker).await;
+            let told = wake_next(&connection, &base, marker, &id).await;
             if let Some(error) = told.err().filter(|error| !error.is_connection()) {
                 sink(Message::error(error));
             }

@@ -70,7 +70,7 @@ impl Loop {
         .await
     }
 
-    /// Takes in the answer to a step behind a wait. It is perhaps old by now: of a socket's it was read elsewhere.
+    /// Takes in the answer to a step that somebody else took. It is perhaps old by now.
     pub(super) async fn absorb_late(&mut self, answer: Answer, room: Room) -> Result<()> {
         let carried_out = self.standing.offset.carried_out(answer.server_us);
         let moment = Moment::from(carried_out);
@@ -89,12 +89,6 @@ impl Loop {
         room: Room,
         mut outcomes: PackedOutcomes,
     ) -> Result<()> {
-        if answer.is_over() {
-            let may_look = self.mode.is_running() && self.standing.has_room && !self.mode.is_limited();
-            self.standing.passed_on |= may_look;
-            self.look_again |= may_look;
-            return Ok(());
-        }
         let lapsed = self.offers.lease(moments);
         self.return_jobs(lapsed);
         let (taken, now_ms, limited_ms) = (answer.taken, answer.now_ms, answer.limited_ms);
@@ -129,6 +123,7 @@ impl Loop {
             now_ms,
             carried_out,
             is_left: answer.is_left,
+            waits: answer.waits,
         };
         self.after_fetch(room, is_cut, found);
         if answer.was_idle && taken > 0 {
@@ -155,6 +150,8 @@ impl Loop {
     /// `is_cut`: the step had as many bytes as one takes.
     fn after_fetch(&mut self, room: Room, is_cut: bool, found: Found) {
         if room.want < 0 {
+            // nor is it told of work
+            self.standing.hears_of_work();
             return;
         }
         // as surplus as well: the server works while these jobs run

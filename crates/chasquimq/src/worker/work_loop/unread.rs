@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Result},
     worker::{
         record::packed_outcomes::PackedOutcomes,
-        step_request::{Behind, StepRequest},
+        step_request::{Elsewhere, StepRequest},
         take::answer::Answer,
     },
 };
@@ -49,14 +49,13 @@ impl Loop {
     }
 
     /// The answer to a step that somebody else sent cannot be read.
-    pub(super) async fn ask_elsewhere(&mut self, error: Error, behind: Behind) -> Result<()> {
+    pub(super) async fn ask_elsewhere(&mut self, error: Error, elsewhere: Elsewhere) -> Result<()> {
         if !matches!(error, Error::Malformed { .. }) {
             return Err(error);
         }
         self.report_unread(&error);
-        self.waiter.distrust_socket();
-        self.waiting.drop_connection();
-        self.send_again(behind).await
+        self.waiter.distrust();
+        self.send_again(elsewhere).await
     }
 
     /// Tells of it. Whatever else is under way on the connection is sent again, too.

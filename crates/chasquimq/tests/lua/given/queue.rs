@@ -16,7 +16,7 @@ use chasquimq::{
     },
     Event, EventMessage, EventReader, Keys,
 };
-use redis::Value;
+use redis::{ConnectionLike, Value};
 
 use super::{plan::Plan, step::Step, tree::Tree as Family};
 use crate::probe::{
@@ -400,6 +400,11 @@ impl TestQueue {
         command.query(&mut self.probe.connection).expect("command")
     }
 
+    /// Listens as a worker does that waits to be told of work.
+    pub fn listen(&mut self, owner: &str) -> Ear {
+        Ear::of(&self.probe.keys.key(&format!("worker:{owner}")))
+    }
+
     /// What a worker that dies leaves behind: no lease.
     pub fn end_lease(&mut self, owner: &str) {
         self.command("DEL", &format!("lease:{owner}"), &[]);
@@ -520,6 +525,12 @@ impl TestQueue {
                 format!("{}+{}", score >> 12, score & 4095)
             }),
             "prioritized" => show_set(snapshot, suffix, show_place),
+            "waiting-workers" => {
+                let mut owners: Vec<String> =
+                    redis::from_redis_value(self.command("SMEMBERS", suffix, &[])).expect("owners");
+                owners.sort();
+                owners.join(" ")
+            }
             _ if suffix.starts_with("logs:") => {
                 let rows: Vec<String> =
                     redis::from_redis_value(self.command("LRANGE", suffix, &["0", "-1"])).expect("rows");
@@ -751,6 +762,34 @@ fn unindent(text: &str) -> String {
         .filter(|line| !line.is_empty())
         .collect::<Vec<_>>()
         .join("\n")
+}
+
+/// A connection that hears what comes by a channel.
+pub struct Ear {
+    connection: redis::Connection,
+}
+
+impl Ear {
+    fn of(channel: &str) -> Self {
+        let client = redis::Client::open(crate::probe::server_url()).expect("REDIS_URL");
+        let mut connection = client.get_connection().expect("a connection");
+        let subscribe = redis::cmd("SSUBSCRIBE").arg(channel).get_packed_command();
+        connection.req_packed_command(&subscribe).expect("a channel");
+        Self { connection }
+    }
+
+    /// How many messages came since this was asked.
+    pub fn heard(&mut self) -> u64 {
+        let ping = redis::cmd("PING").get_packed_command();
+        self.connection.send_packed_command(&ping).expect("a connection");
+        let mut heard = 0;
+        loop {
+            match self.connection.recv_response().expect("an answer") {
+                Value::Array(parts) if parts.len() == 3 => heard += 1,
+                _ => return heard,
+            }
+        }
+    }
 }
 
 /// A connection of a user who may do all but this; the user goes with it.

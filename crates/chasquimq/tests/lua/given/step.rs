@@ -76,7 +76,6 @@ const UNKNOWN_OFFSET_US: i64 = -(1 << 52);
 pub struct Step {
     now_ms: i64,
     owner: String,
-    slot: &'static str,
     number: Option<u64>,
     offset_us: i64,
     name: String,
@@ -92,7 +91,7 @@ pub struct Step {
     fair: bool,
     apart: bool,
     leaves_due: bool,
-    hears: bool,
+    waits: i64,
     asks_due: bool,
     slots: u32,
     metrics_minutes: i64,
@@ -115,7 +114,6 @@ impl Step {
         Self {
             now_ms: 1000,
             owner: owner.to_owned(),
-            slot: "s",
             number: None,
             offset_us: UNKNOWN_OFFSET_US,
             name: String::new(),
@@ -131,7 +129,7 @@ impl Step {
             fair: false,
             apart: false,
             leaves_due: false,
-            hears: false,
+            waits: 0,
             asks_due: false,
             slots: 0,
             metrics_minutes: 0,
@@ -161,11 +159,10 @@ impl Step {
         Self { claim, ..self }
     }
 
-    /// In the slot of steps behind a wait, with the caller's clock minus the server's.
-    pub fn behind_wait(self, offset_us: i64) -> Self {
+    /// At the time at which it is carried out, with the caller's clock minus the server's.
+    pub fn when_it_comes(self, offset_us: i64) -> Self {
         Self {
             now_ms: -1,
-            slot: "w",
             offset_us,
             ..self
         }
@@ -347,9 +344,14 @@ impl Step {
         self
     }
 
-    /// Hears of what a step that was over has passed on.
-    pub fn hearing(self) -> Self {
-        Self { hears: true, ..self }
+    /// Of a worker that hears of work, and does not wait, as far as it knows.
+    pub fn busy(self) -> Self {
+        Self { waits: 1, ..self }
+    }
+
+    /// Of one that waits.
+    pub fn waiting(self) -> Self {
+        Self { waits: 2, ..self }
     }
 
     /// Of a worker that runs so many jobs at once, and tells it.
@@ -532,7 +534,7 @@ impl Step {
     /// What it asks for, with how jobs ended.
     pub fn asked(&self, next_number: u64) -> Vec<u8> {
         let mut packed = Packer::default();
-        packed.int(0).int(self.now_ms).str(&self.owner).str(self.slot);
+        packed.int(0).int(self.now_ms).str(&self.owner);
         packed.int(self.number.unwrap_or(next_number) as i64);
         packed.int(60_000).str(&self.name);
         packed
@@ -559,9 +561,9 @@ impl Step {
         }
         packed
             .int(i64::from(self.leaves_due))
-            .int(i64::from(self.hears))
             .int(i64::from(self.asks_due))
-            .int(i64::from(self.slots));
+            .int(i64::from(self.slots))
+            .int(self.waits);
         packed.0.extend_from_slice(&self.ends());
         packed.0
     }

@@ -59,43 +59,21 @@ fn a_late_copy_of_an_older_step_changes_nothing() {
 }
 
 #[test]
-fn steps_behind_a_wait_are_counted_apart() {
-    let mut queue = with_jobs();
-    let wait = queue.step_call(&Step::by("w").behind_wait(0).number(1).want(1));
-    queue.carry_out_value(&wait);
-    queue.step(Step::by("w").number(1).want(1));
-    queue.key_is("state", "cursor=1-2 id=7 waiting=5 active=2 references=2");
-    let keys = queue.show();
-    queue.carry_out_value(&wait);
-    queue.keys_are(&keys);
-}
-
-#[test]
-fn a_late_copy_behind_a_wait_wakes_somebody_else() {
-    let mut queue = with_jobs();
-    let wait = queue.step_call(&Step::by("w").behind_wait(0).number(1).want(1));
-    queue.carry_out_value(&wait);
-    queue.command("DEL", "wake", &[]);
-    queue.carry_out_value(&wait);
-    queue.key_is("wake", "set");
-}
-
-#[test]
-fn one_that_waited_in_vain_leaves_nothing() {
+fn one_that_looks_in_vain_leaves_nothing() {
     let mut queue = TestQueue::with(Plan::new().frame(1));
     run_once!(queue, REMOVE_JOB, 1001, "1", 0);
     let keys = queue.show();
-    let wait = queue.step_call(&Step::by("w").behind_wait(0).number(3).want(1));
-    assert_eq!(queue.carry_out(&wait), "[[] [] -1 0 0 0 0 0 7]");
+    let wait = queue.step_call(&Step::by("w").when_it_comes(0).number(3).want(1));
+    assert_eq!(queue.carry_out(&wait), "[[] [] -1 0 0 0 0 0 6]");
     queue.keys_are(&keys);
 }
 
 #[test]
-fn one_that_waited_in_vain_hears_when_the_next_job_is_due() {
+fn one_that_looks_in_vain_hears_when_the_next_job_is_due() {
     const DUE_MS: u64 = 4_000_000_000_000;
     let mut queue = TestQueue::with(Plan::new().delayed("later", DUE_MS));
     let keys = queue.show();
-    let wait = queue.step_call(&Step::by("w").behind_wait(-500_000_000).number(3).want(1));
+    let wait = queue.step_call(&Step::by("w").when_it_comes(-500_000_000).number(3).want(1));
     let Value::Array(parts) = queue.carry_out_value(&wait) else {
         panic!("a reply")
     };
@@ -107,10 +85,10 @@ fn one_that_waited_in_vain_hears_when_the_next_job_is_due() {
 }
 
 #[test]
-fn one_that_waits_for_jobs_with_a_priority_finds_them() {
+fn one_that_looks_for_jobs_with_a_priority_finds_them() {
     let mut queue = TestQueue::with(Plan::new().run(&[1]));
     let wait = |queue: &mut TestQueue| {
-        let call = queue.step_call(&Step::by("w").behind_wait(0).want(1));
+        let call = queue.step_call(&Step::by("w").when_it_comes(0).want(1));
         queue.carry_out(&call).contains("[] [] -1 0 0 0 0 0")
     };
     queue.step(Step::by("v").want(2));
@@ -125,7 +103,7 @@ fn one_that_waits_for_jobs_with_a_priority_finds_them() {
 fn one_whose_answer_was_lost_takes_nothing_behind_its_copy() {
     let mut queue = TestQueue::with(Plan::new().frame(1));
     queue.step(Step::by("v").want(1));
-    let step = || Step::by("w").behind_wait(0).number(1).want(1);
+    let step = || Step::by("w").when_it_comes(0).number(1).want(1);
     let (wait, copy) = (queue.step_call(&step()), queue.step_call(&step().at(1001)));
     // it found nothing, and nobody heard
     queue.carry_out_value(&wait);
@@ -142,7 +120,7 @@ fn a_queue_without_a_state_gets_one() {
     let mut queue = TestQueue::fresh();
     // by a whole step, which the next one need not be
     for keys in ["lease:w: set", ""] {
-        let wait = queue.step_call(&Step::by("w").behind_wait(0).want(1));
+        let wait = queue.step_call(&Step::by("w").when_it_comes(0).want(1));
         queue.carry_out_value(&wait);
         queue.keys_are(keys);
         queue.end_lease("w");

@@ -227,9 +227,9 @@ fn a_batch_of_more_references_than_a_call_takes_arguments_is_taken() {
 }
 
 #[test]
-fn a_step_behind_a_wait_reads_the_clock_itself() {
+fn a_step_without_a_time_reads_the_clock_itself() {
     let mut queue = TestQueue::with(Plan::new().record("x").delayed("y", 1_000_000));
-    let call = queue.step_call(&Step::by("w").behind_wait(-500_000_000).want(5));
+    let call = queue.step_call(&Step::by("w").when_it_comes(-500_000_000).want(5));
     let Value::Array(parts) = queue.carry_out_value(&call) else {
         panic!("a reply")
     };

@@ -113,14 +113,10 @@ impl Twins {
             .at(now_ms)
             .want(want)
             .asking_due(self.random.once_in(2));
-        let wait = if self.random.once_in(2) { self.next_number() } else { 0 };
-        let what = format!("add {} for {owner}, which wants {want}, wait {wait}", show_plan(&plan));
+        let what = format!("add {} for {owner}, which wants {want}", show_plan(&plan));
         let reply = self.both(what, |queue, _| {
             let mut call = queue.call(&ADD_AND_STEP);
-            call.arg(step.asked(0))
-                .arg(owner)
-                .arg(wait)
-                .arg(i64::from(plan.is_record()));
+            call.arg(step.asked(0)).arg(i64::from(plan.is_record()));
             call.arg(now_ms).arg("c").arg(0).arg(number);
             plan.append_to_own(&mut call);
             match queue.carry_out_value(&call) {
@@ -130,15 +126,6 @@ impl Twins {
         });
         if let Value::Array(replies) = &reply {
             replies.iter().for_each(|stepped| self.take(owner, number, stepped));
-        }
-        let is_full = matches!(&reply, Value::Array(replies) if replies.is_empty());
-        if wait > 0 && !is_full {
-            // it comes late, and is over
-            let behind = Step::by(owner).named("bob").number(wait).behind_wait(0).want(want);
-            self.both(format!("the step {wait} behind the wait of {owner}"), |queue, _| {
-                let call = queue.step_call(&behind);
-                queue.carry_out_value(&call)
-            });
         }
     }
 }

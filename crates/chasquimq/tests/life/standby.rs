@@ -1,4 +1,4 @@
-//! Waits on a socket, which an event loop other than the worker's watches.
+//! What a worker hears by, which an event loop other than the worker's watches.
 
 use std::{
     sync::{
@@ -9,6 +9,7 @@ use std::{
 };
 
 use chasquimq::{
+    redis::wire::Watch,
     system_now_ms,
     worker::{Completed, Message, Report, Worker},
     ConnectOptions, WorkerOptions,
@@ -21,8 +22,8 @@ use crate::{
     world::{until, World, PATIENCE},
 };
 
-/// Adds jobs one at a time until the worker, idle in between, has taken some by its socket. Gives their number.
-async fn use_socket(world: &World, worker: &Runner, by_socket: usize) -> u64 {
+/// Adds jobs one at a time until the worker, idle in between, has taken some without its loop. Gives their number.
+async fn use_lane(world: &World, worker: &Runner, by_socket: usize) -> u64 {
     for added in 1.. {
         world.add_plain(1).await;
         world.completed(added).await;
@@ -42,11 +43,11 @@ fn counting(runs: &Arc<AtomicUsize>) -> impl Fn(crate::runner::Job) -> std::futu
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn jobs_that_come_one_at_a_time_take_the_idle_socket_and_run_once_each() {
+async fn jobs_that_come_one_at_a_time_take_the_event_loop_and_run_once_each() {
     let world = World::new();
     let runs = Arc::default();
     let worker = world.worker(WorkerOptions::default(), counting(&runs));
-    let added = use_socket(&world, &worker, 50).await;
+    let added = use_lane(&world, &worker, 50).await;
     let seen = worker.close().await;
     assert!(seen.rejected.is_empty() && seen.errors.is_empty(), "{seen:?}");
     assert_eq!(runs.load(Ordering::Relaxed) as u64, added);
@@ -54,7 +55,7 @@ async fn jobs_that_come_one_at_a_time_take_the_idle_socket_and_run_once_each() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn jobs_that_come_beside_a_running_one_start_and_the_idle_socket_brings_the_next() {
+async fn jobs_that_come_beside_a_running_one_start_and_the_event_loop_brings_the_next() {
     const BESIDE: usize = 3;
     let world = World::new();
     let options = WorkerOptions {
@@ -75,7 +76,7 @@ async fn jobs_that_come_beside_a_running_one_start_and_the_idle_socket_brings_th
             End::DONE
         }
     });
-    let mut done = use_socket(&world, &worker, 3).await;
+    let mut done = use_lane(&world, &worker, 3).await;
     for _ in 0..20 {
         let before = worker.seen().by_socket;
         world.add("{}", ["\"long\"".to_owned()]).await;
@@ -101,7 +102,7 @@ async fn jobs_that_come_beside_a_running_one_start_and_the_idle_socket_brings_th
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_stops_while_its_idle_socket_waits_takes_nothing_any_more() {
+async fn a_worker_that_stops_while_its_event_loop_waits_takes_nothing_any_more() {
     let mut world = World::new();
     let mut done = 0;
     for stop in ["pause", "close", "abandon", "kill"] {
@@ -113,7 +114,7 @@ async fn a_worker_that_stops_while_its_idle_socket_waits_takes_nothing_any_more(
             ..connect_options()
         };
         let sockets = WorkerOptions {
-            watches_sockets: true,
+            watches_news: true,
             ..WorkerOptions::default()
         };
         let worker = Runner::start(options, world.keys.clone(), sockets, counting(&runs));
@@ -122,7 +123,7 @@ async fn a_worker_that_stops_while_its_idle_socket_waits_takes_nothing_any_more(
             done += 1;
             world.completed(done).await;
         }
-        // the wait's; the other one is named after the queue
+        // what it hears by; the other one is named after the queue
         assert_eq!(clients(&mut world, &name), 1);
         let paused = match stop {
             "pause" => {
@@ -233,12 +234,12 @@ fn short_lease() -> WorkerOptions {
         lock_duration: Duration::from_millis(1500),
         lock_renew_time: Some(Duration::from_millis(350)),
         stalled_interval: None,
-        watches_sockets: true,
+        watches_news: true,
         ..WorkerOptions::default()
     }
 }
 
-/// A worker whose event loop is too busy to read its socket, and what the worker tells.
+/// A worker whose event loop is too busy to read, and what the worker tells.
 fn unread(world: &World, options: WorkerOptions) -> (Worker, mpsc::UnboundedReceiver<Message>) {
     let (sender, messages) = mpsc::unbounded_channel();
     let sink = Arc::new(move |message: Message| drop(sender.send(message)));
@@ -263,9 +264,12 @@ async fn next_job(worker: &Worker, messages: &mut mpsc::UnboundedReceiver<Messag
         if message.asks_for_life {
             worker.heard();
         }
-        if let Some(socket) = message.socket {
+        if let Some(standby) = message.standby {
             // handed over, and never looked at
-            worker.use_socket(socket);
+            if let Some(Watch::Begins(watched)) = standby.watch(|| {}) {
+                standby.watched(true);
+                std::mem::forget(watched);
+            }
         }
         if let Some(batch) = message.jobs {
             assert!(worker.draw(batch.offer));
