@@ -63,6 +63,18 @@ export declare class NativeQueue {
   getChildRange(id: string, kind: string, start: number, end: number): Promise<NativeChildRange>
   /** A job of any queue, with its children and theirs. */
   getTree(prefix: string, name: string, id: string, depth: number, most: number): Promise<Array<NativeTreeNode>>
+  /** A step of finding jobs of a state, what ended last or starts first first. */
+  findJobs(state: string, pick: NativePick, place: string, take: number): Promise<NativeFoundJobs>
+  /** The same, where they are only counted. */
+  countJobs(state: string, pick: NativePick, place: string, take: number): Promise<NativeFoundJobs>
+  /** A step of removing jobs of a state, what ended or starts first first. */
+  removeJobs(state: string, pick: NativePick, place: string, room: number, now: number): Promise<NativeChangedJobs>
+  /** A step of putting failed or completed jobs back in the waiting list. */
+  retryPicked(state: string, pick: NativePick, place: string, room: number, reset: boolean, now: number): Promise<NativeChangedJobs>
+  /** A step of moving jobs to another queue, `<prefix>:<queue>`. */
+  movePicked(state: string, pick: NativePick, place: string, room: number, target: string, now: number): Promise<NativeChangedJobs>
+  /** A step of putting delayed jobs in the waiting list. */
+  promotePicked(pick: NativePick, place: string, room: number, now: number): Promise<NativeChangedJobs>
   /** Adds trees of jobs, to any queues, in one atomic step. */
   addFlows(now: number, flows: NativeFlows): Promise<NativeAddedFlows>
   /** Parks an active job until its children have ended; false when it waits for none, or not for that one. */
@@ -109,14 +121,10 @@ export declare class NativeQueue {
   obliterate(force: boolean, count: number): Promise<undefined>
   /** Removes what waits, and what is delayed if that is wanted. */
   drain(delayed: boolean, now: number): Promise<undefined>
-  /** Removes jobs of a state; gives their ids. A limit of 0 is none. */
-  clean(state: string, pick: NativePick, limit: number, now: number): Promise<Array<string>>
-  /** Retries finished jobs; gives their number. A limit of 0 is none. */
-  retryJobs(state: string, pick: NativePick, limit: number, count: number, reset: boolean, now: number): Promise<number>
-  /** Failed jobs, the latest first. */
-  findFailed(pick: NativePick, skip: number, take: number, now: number): Promise<Array<NativeJob>>
-  /** Number of failed jobs. */
-  countFailed(pick: NativePick, now: number): Promise<number>
+  /** Removes jobs of a state whose time is this one or earlier; gives their ids. A limit of 0 is none. */
+  clean(state: string, before: number, limit: number, now: number): Promise<Array<string>>
+  /** Retries finished jobs that ended then or earlier. */
+  retryJobs(state: string, before: number, count: number, now: number): Promise<undefined>
   /** Makes all delayed jobs wait. */
   promoteJobs(count: number, now: number): Promise<undefined>
   /** Ends a job, or takes one manually, or both. */
@@ -374,6 +382,18 @@ export interface NativeChanged {
   opts: string
 }
 
+/** What a step has changed. */
+export interface NativeChangedJobs {
+  /** Where the next step goes on; empty: nothing is left. */
+  place: string
+  /** Jobs that it looked at. */
+  looked: number
+  /** Jobs that were picked. */
+  picked: number
+  /** Ids of those that were changed. */
+  ids: Array<string>
+}
+
 /** Which children of a job are asked for. */
 export interface NativeChildPage {
   /** `processed`, `unprocessed`, `ignored` or `failed`. */
@@ -549,6 +569,18 @@ export interface NativeFollowing {
   next: number
   /** Options of the next, JSON text, without what depends on its time. */
   opts: string
+}
+
+/** What a step has found. */
+export interface NativeFoundJobs {
+  /** Where the next step goes on; empty: nothing is left. */
+  place: string
+  /** Jobs that it looked at. */
+  looked: number
+  /** Jobs that were picked. */
+  picked: number
+  /** These jobs, unless they are only counted. */
+  jobs: Array<NativeJob>
 }
 
 /** What is known of a group. */
@@ -800,8 +832,24 @@ export interface NativePick {
   after?: number
   /** Has one of these names. */
   names?: Array<string>
+  /** Its data contain this text. */
+  data?: string
+  /** Its data have these fields: JSON text of an object. */
+  fields?: string
   /** Failed for a reason that contains this text. */
-  error?: string
+  reason?: string
+  /** Is of this group. */
+  group?: string
+  /** Is a child of this job. */
+  parent?: NativePickParent
+}
+
+/** A parent, as children are looked for. */
+export interface NativePickParent {
+  /** `<prefix>:<queue>`. */
+  queue: string
+  /** Its id. */
+  id: string
 }
 
 /** What a queue is made from. */

@@ -9,6 +9,7 @@ const STANDALONE_ONLY = {
     ...['backpressure', 'blocking', 'connection.acl', 'connection.credentials', 'connection.forms', 'hostile-names'],
     ...['large-results', 'numbers'],
     ...[
+      'find-jobs.bounded',
       'job.read',
       'connection.count',
       'producer.kill',

@@ -74,6 +74,16 @@ export type {
   RemoveFailedOptions,
   ReplayFailedOptions,
 } from './options/failed-jobs.js';
+export type {
+  ChangeJobsOptions,
+  FindJobsOptions,
+  FoundJobs,
+  JobFilter,
+  JobFilterParent,
+  JobsProgress,
+  JobsWatch,
+  RetryJobsOptions,
+} from './options/job-filter.js';
 export type { Metrics } from './types/metrics.js';
 export { MetricsTime } from './types/metrics-time.js';
 export type { MinimalJob } from './types/minimal-job.js';

@@ -1,10 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Queue } from 'bullmq';
-import type { Io } from '../../src/tools/cli/command.js';
 import { failed } from '../../src/tools/cli/commands/failed.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { cli } from '../support/cli.js';
-import { serverUrl } from '../support/redis.js';
+import { person } from '../support/person.js';
 import { useStage } from '../support/stage.js';
 import { useOwnServer } from '../support/use-own-server.js';
 import { EventLog } from '../support/waiting.js';
@@ -276,28 +275,3 @@ describe('failed, where the server refuses', () => {
     expect((await cli(args, { env })).code).toBe(0);
   });
 });
-
-/** Somebody at a terminal who gives that answer when asked; `meanwhile` ends before. */
-function person(
-  answer: string,
-  meanwhile = async (): Promise<void> => {},
-): { io: Io; asked: () => string; shown: () => string } {
-  const listeners = new Set<(text: string) => void>();
-  let [asked, shown] = ['', ''];
-  const stdin = {
-    isTTY: true,
-    on: (event: string, listener: (text: string) => void) => event === 'data' && listeners.add(listener),
-    off: (_: string, listener: (text: string) => void) => listeners.delete(listener),
-    resume: () => void meanwhile().then(() => listeners.forEach((listener) => listener(answer))),
-    pause: () => {},
-  };
-  const io: Io = {
-    stdin: stdin,
-    stdout: { write: (text: string) => (shown += text) },
-    stderr: { write: (text: string) => (asked += text) },
-    isTTY: true,
-    signal: new AbortController().signal,
-    env: { REDIS_URL: serverUrl() },
-  };
-  return { io, asked: () => asked, shown: () => shown };
-}

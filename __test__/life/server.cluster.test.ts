@@ -3,6 +3,7 @@ import type { Cluster } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ConnectionOptions, Queue } from 'bullmq';
 import { documentedClusterRights, documentedRule } from '../support/acl.js';
+import type { Queue as OwnQueue } from '../../src/index.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { Ledger } from '../support/ledger.js';
 import { OwnCluster } from '../support/own-cluster.js';
@@ -145,6 +146,15 @@ describe('server.cluster', { timeout: LIMIT_MS }, () => {
     expect((await rejection(queue.add('child', 1, opts))).message).toMatch(/^CROSSSLOT /);
     expect(await queue.getJobCountByTypes('waiting')).toBe(0);
     await stage.queue({ connection }, 'parent').obliterate({ force: true });
+  });
+
+  it('refuses to move jobs to a queue in another slot', async () => {
+    const queue = stage.queue({ connection: client }, 'one') as unknown as OwnQueue;
+    await queue.add('stays', 1);
+    const refused = await rejection(queue.moveJobs(stage.name('other'), { name: 'stays' }));
+    expect(refused.message).toMatch(/^CROSSSLOT .* a prefix with a hash tag/);
+    expect(await queue.countJobs({ name: 'stays' })).toBe(1);
+    await queue.obliterate({ force: true });
   });
 
   /** What a QueueEvents has heard of so far: the ids of the jobs that completed, as often as it was told. */

@@ -46,6 +46,12 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
       says: ['0', 'daily 60000 digest ana'],
     },
   ],
+  'docs/guides/finding-jobs.md': [
+    { with: 'countJobs({ name', says: ['1 2'] },
+    { with: 'limit: 2', says: ['1 2', '3 4', '5'] },
+    { with: 'moveJobs(dead', says: ['0 1'] },
+    { with: 'AbortController', says: ['enough: waiting'] },
+  ],
   'docs/guides/typescript.md': [{ with: 'Welcome | Bill', says: ['3.00'] }],
   'docs/quick-start.md': [
     {

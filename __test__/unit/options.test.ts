@@ -12,7 +12,13 @@ import { ROOT } from '../support/registry.js';
 
 const OPTIONS = readdirSync(join(ROOT, 'src/options')).map((file) => `src/options/${file}`);
 /** Files whose methods take options that have no type of their own. */
-const CLASSES = ['src/queue/queue.ts', 'src/queue/queue-administration.ts', 'src/job/job.ts', 'src/worker/worker.ts'];
+const CLASSES = [
+  'src/queue/queue.ts',
+  'src/queue/queue-administration.ts',
+  'src/queue/queue-jobs.ts',
+  'src/job/job.ts',
+  'src/worker/worker.ts',
+];
 /** Where ioredis has its options. */
 const DRIVER = [
   'redis/RedisOptions',
@@ -165,7 +171,7 @@ function methodOptionsOf(file: string): string[] {
         )
       )
         return [];
-      const path = `${of.name?.text.replace('QueueAdministration', 'Queue')}.${method.name.getText()}`;
+      const path = `${of.name?.text.replace(/^Queue(Administration|Jobs)$/, 'Queue')}.${method.name.getText()}`;
       return method.parameters.flatMap(({ type }) => (type ? literalsIn(type, path) : []));
     }),
   );

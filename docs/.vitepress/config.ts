@@ -41,6 +41,7 @@ const sidebar: DefaultTheme.SidebarItem[] = [
       page('Observables', 'guides/observables'),
       page('Events', 'guides/events'),
       page('Telemetry and Prometheus', 'guides/telemetry'),
+      page('Finding jobs', 'guides/finding-jobs'),
       page('Failed jobs', 'guides/failed-jobs'),
       page('Length limits', 'guides/length-limits'),
       page('TypeScript', 'guides/typescript'),

@@ -1,4 +1,4 @@
-import type { NativePick } from '../native/types.js';
+import { readFilter, textOf, type JobFilter, type ReadFilter } from './job-filter.js';
 
 /**
  * Which failed jobs a call is about: those for which all fields given are true. An extension: BullMQ has nothing like it.
@@ -45,34 +45,24 @@ export interface RemoveFailedOptions extends FailedJobsFilter {
   limit?: number;
 }
 
-const FIELDS = ['name', 'error', 'olderThan', 'newerThan'];
+const FIELDS: readonly string[] = ['name', 'error', 'olderThan', 'newerThan'];
 
 /**
- * Checks a filter. A field that is there must say something: `{ name: undefined }` could otherwise mean every job.
+ * Checks such a filter, which is a filter of jobs that looks among the failed ones.
+ * @param others fields that say something else
  * @throws TypeError that names the field
  */
-export function readFilter(filter: FailedJobsFilter, others: readonly string[], now: number): NativePick {
-  for (const field of Object.keys(filter)) {
-    if (!FIELDS.includes(field) && !others.includes(field)) throw new TypeError(`${field} is no option of this call`);
+export function readFailedFilter(
+  opts: FailedJobsFilter,
+  others: readonly string[],
+  at: { now: number; queue: string },
+): ReadFilter {
+  const filter: JobFilter = { states: 'failed' };
+  for (const [field, value] of Object.entries(opts)) {
+    if (others.includes(field)) continue;
+    if (!FIELDS.includes(field)) throw new TypeError(`${field} is no option of this call`);
+    if (field === 'error') filter.reason = textOf('error', value);
+    else Object.assign(filter, { [field]: value as unknown });
   }
-  const pick: NativePick = {};
-  if ('name' in filter) {
-    const names = typeof filter.name === 'string' ? [filter.name] : filter.name;
-    const valid = Array.isArray(names) && names.length > 0 && names.every((name) => typeof name === 'string');
-    if (!valid) throw new TypeError('name must be a text, or a list of texts');
-    pick.names = [...names];
-  }
-  if ('error' in filter) {
-    if (typeof filter.error !== 'string' || filter.error === '') throw new TypeError('error must be a text');
-    pick.error = filter.error;
-  }
-  if ('olderThan' in filter) pick.before = Math.max(now - readNumber('olderThan', filter.olderThan), 0);
-  if ('newerThan' in filter) pick.after = Math.max(now - readNumber('newerThan', filter.newerThan), 0);
-  return pick;
-}
-
-/** @throws TypeError unless it is a number of 0 or more */
-export function readNumber(field: string, value: unknown): number {
-  if (typeof value !== 'number' || !(value >= 0)) throw new TypeError(`${field} must be a number of 0 or more`);
-  return Math.min(value, Number.MAX_SAFE_INTEGER);
+  return readFilter(filter, at);
 }

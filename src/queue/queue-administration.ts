@@ -3,32 +3,19 @@ import type { Backend } from '../connection/backend.js';
 import type { Job } from '../job/job.js';
 import { callAbout, callToLimit } from '../job/open-calls.js';
 import type { ConnectionOptions } from '../options/connection.js';
-import {
-  readFilter,
-  readNumber,
-  type FailedJobsFilter,
-  type FailedJobsOptions,
-  type RemoveFailedOptions,
-  type ReplayFailedOptions,
-} from '../options/failed-jobs.js';
 import type { ObliterateOpts } from '../options/queue.js';
 import { checkExpireTime } from '../options/rate-limiter.js';
 import { TelemetryAttributes } from '../telemetry/names.js';
 import { traceInternal } from '../telemetry/trace.js';
 import type { JobProgress } from '../types/job-progress.js';
-import type { FinishedStatus } from '../types/job-state.js';
-import { SpanKind } from '../types/telemetry.js';
-import { QueueGroups } from './queue-groups.js';
+import { QueueJobs } from './queue-jobs.js';
 
-/** Jobs a `cleaned` event. */
-const CLEANED_BATCH = 10_000;
-
-/** What `Queue` does with a queue beside adding jobs: settings and limits, jobs changed and removed, one or many at once. */
+/** What `Queue` does with a queue beside adding jobs: settings and limits, single jobs changed and removed. */
 export class QueueAdministration<
   JobBase extends Job = Job,
   B = Backend,
   ConnectionOptionsType = ConnectionOptions,
-> extends QueueGroups<JobBase, B, ConnectionOptionsType> {
+> extends QueueJobs<JobBase, B, ConnectionOptionsType> {
   // ---- Settings, and single jobs
 
   /** Stops all workers of the queue from taking jobs, until `resume()`. Jobs under way go on. */
@@ -208,91 +195,6 @@ export class QueueAdministration<
     return Promise.resolve(0);
   }
 
-  // ---- Many jobs at once
-
-  /**
-   * Removes every job that waits, and those that are delayed if `delayed` is true. Jobs that are active stay, and so do
-   * jobs added while this runs. It works in steps of a few milliseconds: each is atomic, the whole is not.
-   * Cost: a step for 500 jobs, or for 6,400 plain ones.
-   */
-  async drain(delayed = false): Promise<void> {
-    return traceInternal(this, 'drain', { [TelemetryAttributes.QueueDrainDelay]: delayed }, async () => {
-      await this[COMMANDS].native.drain(Boolean(delayed), Date.now());
-    });
-  }
-
-  /**
-   * Removes jobs of one state that are older than `grace`: since they ended or started, or else were created. Jobs that a
-   * worker holds stay; parents (`waiting-children`, which BullMQ's types leave out) go without their children. Emits
-   * `cleaned`, here and as a global event, once for 10,000 jobs and at the end.
-   * Cost: a step of a few milliseconds for 500 jobs, or for 6,400 plain ones.
-   * @param grace milliseconds
-   * @param limit looks at so many jobs at most, the oldest first; 0 = no limit
-   * @returns the ids of the removed jobs
-   * @throws (rejects) RangeError for a grace or limit that is no number
-   */
-  async clean(
-    grace: number,
-    limit = 0,
-    type: 'completed' | 'wait' | 'waiting' | 'active' | 'paused' | 'prioritized' | 'delayed' | 'failed' = 'completed',
-  ): Promise<string[]> {
-    return this.trace(SpanKind.INTERNAL, 'clean', this.name, async (span) => {
-      if (Number.isNaN(Number(grace))) throw new RangeError('grace must be a number of milliseconds');
-      if (Number.isNaN(Number(limit))) throw new RangeError('limit must be a number of jobs');
-      if (limit < 0) return [];
-      const now = Date.now();
-      const state = type === 'waiting' ? 'wait' : String(type);
-      const most = Math.min(Math.ceil(limit), Number.MAX_SAFE_INTEGER);
-      const removed = await this[COMMANDS].native.clean(state, { before: Math.max(now - grace, 0) }, most, now);
-      const ids: string[] = [];
-      for (const batch of cleanedBatches(removed, most)) {
-        // BullMQ reads its list of waiting jobs from the other end
-        if (state === 'wait') batch.reverse();
-        this.emit('cleaned', batch, state);
-        ids.push(...batch);
-      }
-      span?.setAttributes({
-        [TelemetryAttributes.QueueGrace]: grace,
-        [TelemetryAttributes.JobType]: type,
-        [TelemetryAttributes.QueueCleanLimit]: most || Infinity,
-        [TelemetryAttributes.QueueCleanCount]: ids.length,
-      });
-      return ids;
-    });
-  }
-
-  /**
-   * Puts failed (or completed) jobs back in the waiting list, in the order in which they ended. Their counts of tries go on.
-   * Cost: a step of a few milliseconds for 500 jobs.
-   * @param opts.count jobs a step, 500 at most
-   * @param opts.timestamp only jobs that ended by then, epoch milliseconds; default now
-   */
-  async retryJobs(opts: { count?: number; state?: FinishedStatus; timestamp?: number } = {}): Promise<void> {
-    // the clock that BullMQ reads here, where somebody fakes one of the two
-    const { count = 1000, state = 'failed', timestamp = new Date().getTime() } = opts;
-    const attributes = { [TelemetryAttributes.QueueOptions]: JSON.stringify(opts) };
-    const retry = async (): Promise<void> => {
-      const before = { before: Number(timestamp) };
-      await this[COMMANDS].starting((native) =>
-        native.retryJobs(String(state), before, 0, Number(count), false, Date.now()),
-      );
-    };
-    return traceInternal(this, 'retryJobs', attributes, retry, SpanKind.PRODUCER);
-  }
-
-  /**
-   * Puts all delayed jobs in the waiting list, in the order in which they are due. Jobs with a priority wait without it.
-   * Cost: a step of a few milliseconds for 500 jobs.
-   * @param opts.count jobs a step, 500 at most
-   */
-  async promoteJobs(opts: { count?: number } = {}): Promise<void> {
-    const { count = 500 } = opts;
-    const attributes = { [TelemetryAttributes.QueueOptions]: JSON.stringify(opts) };
-    return traceInternal(this, 'promoteJobs', attributes, () =>
-      this[COMMANDS].starting((native) => native.promoteJobs(Number(count), Date.now())),
-    );
-  }
-
   /**
    * Removes the oldest events until about `maxLength` are left: events that were written together stay together.
    * Cost: reads the event log, a hundred entries at a time.
@@ -307,72 +209,6 @@ export class QueueAdministration<
       return this[COMMANDS].native.trimEvents(Math.min(maxLength, Number.MAX_SAFE_INTEGER));
     });
   }
-
-  // ---- Failed jobs: an extension
-
-  /**
-   * Failed jobs that match the filter, the latest first. An extension.
-   * Cost: a step of a few milliseconds for 500 failed jobs that are looked at; the filter is applied by the server.
-   * @throws (rejects) TypeError for an unknown field, or one without a value
-   */
-  async getFailedJobs(opts: FailedJobsOptions = {}): Promise<JobBase[]> {
-    const now = Date.now();
-    const pick = readFilter(opts, ['start', 'limit'], now);
-    const [start, limit] = [readNumber('start', opts.start ?? 0), readNumber('limit', opts.limit ?? 100)];
-    const found = await this[COMMANDS].native.findFailed(pick, start, limit, now);
-    return found.map((job) => this.Job.fromNative(this, job) as unknown as JobBase);
-  }
-
-  /**
-   * Number of failed jobs that match the filter. An extension; costs as {@link getFailedJobs} of all of them.
-   * @throws (rejects) TypeError for an unknown field, or one without a value
-   */
-  async countFailedJobs(filter: FailedJobsFilter = {}): Promise<number> {
-    const now = Date.now();
-    return this[COMMANDS].native.countFailed(readFilter(filter, [], now), now);
-  }
-
-  /**
-   * Puts failed jobs that match the filter back in the waiting list, in the order in which they failed. An extension; a job that fails
-   * again meanwhile stays failed.
-   * Cost: a step of a few milliseconds for 500 jobs.
-   * @returns the number of jobs
-   * @throws (rejects) TypeError for an unknown field, or one without a value
-   */
-  async replayFailed(opts: ReplayFailedOptions = {}): Promise<number> {
-    const now = Date.now();
-    const pick = readFilter(opts, ['limit', 'resetAttempts'], now);
-    const limit = readNumber('limit', opts.limit ?? Infinity);
-    if (limit === 0) return 0;
-    const reset = Boolean(opts.resetAttempts);
-    return this[COMMANDS].starting((native) => native.retryJobs('failed', pick, limit, 1000, reset, now));
-  }
-
-  /**
-   * Removes failed jobs that match the filter, in the order in which they failed. An extension; emits `cleaned` as
-   * {@link clean} does.
-   * Cost: a step of a few milliseconds for 500 jobs.
-   * @returns their ids
-   * @throws (rejects) TypeError for an unknown field, or one without a value
-   */
-  async removeFailed(opts: RemoveFailedOptions = {}): Promise<string[]> {
-    const now = Date.now();
-    const pick = readFilter(opts, ['limit'], now);
-    const limit = readNumber('limit', opts.limit ?? Infinity);
-    if (limit === 0) return [];
-    const ids = await this[COMMANDS].native.clean('failed', { before: now, ...pick }, limit, now);
-    for (const batch of cleanedBatches(ids, limit)) this.emit('cleaned', batch, 'failed');
-    return ids;
-  }
-}
-
-/** The removed ids as the `cleaned` events tell them: the last event may tell none, unless a limit was reached. */
-function cleanedBatches(ids: string[], limit: number): string[][] {
-  const batches: string[][] = [];
-  for (let from = 0; from < ids.length; from += CLEANED_BATCH) batches.push(ids.slice(from, from + CLEANED_BATCH));
-  const last = batches.at(-1);
-  if (!last || (last.length === CLEANED_BATCH && ids.length !== limit)) batches.push([]);
-  return batches;
 }
 
 /** The text under which a limit is stored. NaN, and what is no number, would be a limit nobody can read. */

@@ -4,8 +4,8 @@
 use std::{marker::PhantomData, time::Duration};
 
 use chasquimq::{
-    system_now_ms, AddBatch, ConnectOptions, Counts, Error, Job, JobOptions, JobRange, Keys, NewJob, Pick, Queue,
-    RateLimit, Result, RetryOptions,
+    system_now_ms, AddBatch, Change, ConnectOptions, Counts, Error, Job, JobOptions, JobRange, Keys, NewJob, Pick,
+    Queue, RateLimit, Result, RetryOptions,
 };
 use serde::{de::DeserializeOwned, Serialize};
 
@@ -82,14 +82,16 @@ impl<T> TypedQueue<T> {
     /// Removes the jobs of a state that `pick` names, at most `limit`. Answers their ids.
     pub async fn clean(&self, state: &str, pick: &Pick, limit: Option<u64>) -> Result<Vec<String>> {
         let now_ms = system_now_ms();
-        self.queue.clean(now_ms, state, &pick.by(now_ms), limit).await
+        let state = if state == "wait" { "waiting" } else { state };
+        self.queue.change_all(now_ms, Change::Remove, state, pick, limit).await
     }
 
     /// Retries failed jobs that `pick` names. Answers how many.
     pub async fn replay_failed(&self, pick: &Pick, limit: Option<u64>) -> Result<u64> {
         self.queue
-            .retry_many(system_now_ms(), "failed", pick, limit, 1000, false)
+            .change_all(system_now_ms(), Change::Retry { reset: false }, "failed", pick, limit)
             .await
+            .map(|ids| ids.len() as u64)
     }
 
     /// Numbers of jobs by state.

@@ -92,8 +92,8 @@ pub use job::{
 };
 pub use keys::Keys;
 pub use queue::{
-    bulk::Pick,
     by_id::RetryOptions,
+    find::{Change, Pick, Picked},
     groups::{GroupSetting, GroupState, ListedGroup},
     libraries::ServerLibrary,
     lists::JobRange,

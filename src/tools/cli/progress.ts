@@ -3,13 +3,17 @@ import { count, rate } from './text.js';
 
 const BETWEEN_MS = 200;
 
-/** One line on a terminal that says how far a move is, drawn over and over; elsewhere nothing. */
+/** One line on a terminal that says how far a command is, drawn over and over; elsewhere nothing. */
 export class Progress {
   private readonly began = performance.now();
   private shownAt = -BETWEEN_MS;
   private width = 0;
 
-  constructor(private readonly io: Io) {}
+  /** @param done what becomes of jobs: they are moved */
+  constructor(
+    private readonly io: Io,
+    private readonly done = 'moved',
+  ) {}
 
   /** Seconds since the beginning. */
   get seconds(): number {
@@ -20,7 +24,7 @@ export class Progress {
     const now = performance.now();
     if (!this.io.isTTY || now - this.shownAt < BETWEEN_MS) return;
     this.shownAt = now;
-    const line = `${count(jobs)} jobs moved, ${rate(jobs / Math.max(this.seconds, 0.001))} a second`;
+    const line = `${count(jobs)} jobs ${this.done}, ${rate(jobs / Math.max(this.seconds, 0.001))} a second`;
     this.io.stderr.write(`\r${line.padEnd(this.width)}`);
     this.width = line.length;
   }

@@ -1,37 +1,12 @@
 //! Jobs by state: their numbers, some by rank, and many changed at once.
 
-use chasquimq::{millis, system_now_ms, JobRange, Pick};
-use napi_derive::napi;
+use chasquimq::{millis, system_now_ms, JobRange};
 
 use super::{
     commands::commands,
     job::{to_jobs, NativeJob},
     NativeQueue,
 };
-
-/// Which jobs of a state a call is about.
-#[napi(object)]
-pub struct NativePick {
-    /// Ended, or started, or created then or before, epoch ms.
-    pub before: Option<f64>,
-    /// Ended, or started, or created then or later, epoch ms.
-    pub after: Option<f64>,
-    /// Has one of these names.
-    pub names: Option<Vec<String>>,
-    /// Failed for a reason that contains this text.
-    pub error: Option<String>,
-}
-
-impl From<NativePick> for Pick {
-    fn from(pick: NativePick) -> Self {
-        Self {
-            before_ms: pick.before.map(|ms| ms as u64),
-            after_ms: pick.after.map(|ms| ms as u64),
-            names: pick.names.unwrap_or_default(),
-            error: pick.error.unwrap_or_default(),
-        }
-    }
-}
 
 commands! {
     /// Jobs by state and rank.
@@ -67,27 +42,14 @@ commands! {
     /// Removes what waits, and what is delayed if that is wanted.
     async fn drain(queue, delayed: bool, now: f64) -> () { queue.drain(now as u64, delayed).await }
 
-    /// Removes jobs of a state; gives their ids. A limit of 0 is none.
-    async fn clean(queue, state: String, pick: NativePick, limit: f64, now: f64) -> Vec<String> {
-        queue.clean(now as u64, &state, &pick.into(), to_limit(limit)).await
+    /// Removes jobs of a state whose time is this one or earlier; gives their ids. A limit of 0 is none.
+    async fn clean(queue, state: String, before: f64, limit: f64, now: f64) -> Vec<String> {
+        queue.clean(now as u64, &state, Some(before as u64), to_limit(limit)).await
     }
 
-    /// Retries finished jobs; gives their number. A limit of 0 is none.
-    async fn retry_jobs(
-        queue, state: String, pick: NativePick, limit: f64, count: f64, reset: bool, now: f64
-    ) -> f64 {
-        let (pick, limit) = (pick.into(), to_limit(limit));
-        Ok(queue.retry_many(now as u64, &state, &pick, limit, count as u64, reset).await? as f64)
-    }
-
-    /// Failed jobs, the latest first.
-    async fn find_failed(queue, pick: NativePick, skip: f64, take: f64, now: f64) -> Vec<NativeJob> {
-        Ok(to_jobs(queue.find_failed(now as u64, &pick.into(), skip as u64, take as u64).await?))
-    }
-
-    /// Number of failed jobs.
-    async fn count_failed(queue, pick: NativePick, now: f64) -> f64 {
-        Ok(queue.count_failed(now as u64, &pick.into()).await? as f64)
+    /// Retries finished jobs that ended then or earlier.
+    async fn retry_jobs(queue, state: String, before: f64, count: f64, now: f64) -> () {
+        queue.retry_many(now as u64, &state, before as u64, count as u64).await
     }
 
     /// Makes all delayed jobs wait.

@@ -4,6 +4,7 @@ pub mod adds;
 mod by_id;
 mod children;
 mod commands;
+mod find;
 mod flows;
 mod groups;
 pub mod job;

@@ -110,12 +110,9 @@ local function parent_in(header, first, offset)
   end
 end
 
--- A function that gives the record body of the frame's i-th job, i from 0. Call it with i counting up. Of a job that
--- cannot be read the body has fewer values, and cannot be read either. blob: what stands in the log; n: number of its jobs, if the caller knows it.
-local function frame_bodies(queue, first, blob, n)
-  blob = whole_blob(queue, first, blob)
-  -- the values of a plain job that is alone are those of its record: Lua need not look at each byte of its data again, twice
-  if n == 1 and blob:byte(1) == TIME then return function() return ARRAY_OF_FOUR .. blob end end
+-- A function that gives of the frame's i-th job, i from 0: timestamp, options, name, data. Call it with i counting up. Of a job that cannot be read some of
+-- these are missing.
+local function values_in(blob)
   local parts = { pcall(cmsgpack.unpack, blob) }
   if not parts[1] then
     local n, at = 1, 0
@@ -135,8 +132,23 @@ local function frame_bodies(queue, first, blob, n)
       named = named + 1
       name = parts[at + 2 + 2 * named] or name
     end
-    return cmsgpack.pack({ parts[at], parts[at + 1], name, parts[at + 3 + 2 * i] })
+    return parts[at], parts[at + 1], name, parts[at + 3 + 2 * i]
   end
+end
+
+-- The same, by what stands in the log.
+local function frame_values(queue, first, blob)
+  return values_in(whole_blob(queue, first, blob))
+end
+
+-- A function that gives the record body of the frame's i-th job, i from 0. Call it with i counting up. Of a job that
+-- cannot be read the body has fewer values, and cannot be read either. blob: what stands in the log; n: number of its jobs, if the caller knows it.
+local function frame_bodies(queue, first, blob, n)
+  blob = whole_blob(queue, first, blob)
+  -- the values of a plain job that is alone are those of its record: Lua need not look at each byte of its data again, twice
+  if n == 1 and blob:byte(1) == TIME then return function() return ARRAY_OF_FOUR .. blob end end
+  local values_of = values_in(blob)
+  return function(i) return cmsgpack.pack({ values_of(i) }) end
 end
 
 -- The same for a getter, which reads a frame that lies apart by a plain command: where a body lies there stands for it, {first, i, bytes of the
@@ -199,6 +211,7 @@ return {
   frame_blob = frame_blob,
   id_in = id_in,
   parent_in = parent_in,
+  frame_values = frame_values,
   frame_bodies = frame_bodies,
   given_bodies = given_bodies,
   load_holder = load_holder,

@@ -144,6 +144,7 @@ return {
   given_body = given_body,
   frame_fields = frame_fields,
   body_for_record = body_for_record,
+  mark_hole = mark_hole,
   leave_run = leave_run,
   leave_frame = leave_frame,
   detach = detach,

@@ -308,30 +308,13 @@ end
 
 -- Drops up to `room` jobs of a set in which they have the time that counts: those that ended, or were parked, first. True when there are no
 -- more.
-local function clear_scored(queue, cursor, set, filter, room)
+local function clear_scored(queue, set, filter, room)
   local cleared = queue.cleared
-  local least = filter.after_ms >= 0 and State.whole(filter.after_ms) or '-inf'
-  local chosen = filter.names or filter.error ~= ''
   while cleared.looked < room and cleared.effort < EFFORT do
-    local page = redis.call('ZRANGEBYSCORE', queue.base .. set, least, Retention.until_ms(filter.before_ms), 'WITHSCORES', 'LIMIT', cursor.offset,
+    local page = redis.call('ZRANGEBYSCORE', queue.base .. set, '-inf', Retention.until_ms(filter.before_ms), 'WITHSCORES', 'LIMIT', 0,
       math.min(100, room - cleared.looked))
     if #page == 0 then return true end
-    if chosen then
-      local ids, going = {}, {}
-      for i = 1, #page, 2 do ids[#ids + 1] = page[i] end
-      local picked = Filter.pick_records(queue, filter, ids)
-      for i = 1, #picked do
-        if picked[i] then
-          going[#going + 1] = page[2 * i - 1]
-          going[#going + 1] = page[2 * i]
-        end
-      end
-      page = going
-      cursor.offset = cursor.offset + #picked - #going / 2
-      cleared.effort = cleared.effort + #picked
-    else
-      cleared.effort = cleared.effort + #page / 2 * (set == 'completed' and FRAME_EFFORT or 1)
-    end
+    cleared.effort = cleared.effort + #page / 2 * (set == 'completed' and FRAME_EFFORT or 1)
     Retention.drop_finished(queue, set, page, room - cleared.looked, cleared.ids)
     cleared.count, cleared.looked = #cleared.ids, #cleared.ids
   end

@@ -17,7 +17,6 @@ local Clear = require('clear')
 local Events = require('events')
 local Find = require('find')
 local Frame = require('frame')
-local Groups = require('groups')
 local Lock = require('lock')
 local Memo = require('memo')
 local OtherQueues = require('other_queues')
@@ -26,6 +25,7 @@ local PendingIteration = require('pending_iteration')
 local ReadBudget = require('read_budget')
 local Records = require('records')
 local State = require('state')
+local TakeOut = require('take_out')
 local WaitingList = require('waiting_list')
 
 -- Jobs that one event tells of.
@@ -43,16 +43,8 @@ local function clear_active(queue, found, before_ms, room)
     local job = Find.locate(queue, id)
     if job and job.blob and job.first ~= last_frame then bytes, last_frame = bytes + #job.blob, job.first end
     if is_abandoned(queue, job, before_ms) and not PendingIteration.is_pending_iteration(queue, id) then
-      if job.record then
-        redis.call('HDEL', queue.base .. 'active', id)
-        Groups.free_place(queue, job.active[7])
-      else
-        local chars = job.holder[2] == '' and string.rep('1', job.n) or job.holder[2]
-        job.holder[2] = Frame.replace_chars(chars, job.offset, '0')
-        Frame.store_holder(queue, job.first, job.n, job.holder)
-      end
+      TakeOut.leave_active(queue, job)
       Clear.note_stale(queue, id, job.record, Frame.parent_in(job.header, job.first, job.offset))
-      queue.active = queue.active - 1
     end
   end
   -- what waits may start in their place
@@ -75,7 +67,7 @@ local function walk_on(queue, walk, state, filter, room)
   if state:find('^group:') then return Clear.clear_groups(queue, walk, state, filter, room), walk end
   if state == 'delayed' or state == 'prioritized' then return Clear.clear_set(queue, walk, state, filter, room), walk end
   if state == 'completed' or state == 'failed' or state == 'waiting-children' then
-    return Clear.clear_scored(queue, walk, state, filter, room), walk
+    return Clear.clear_scored(queue, state, filter, room), walk
   end
   return true, walk
 end

@@ -1,14 +1,12 @@
--- retry_jobs: failed | completed -> waiting, for the jobs that a filter picks, in the order in which they ended; a bounded step a call.
+-- retry_jobs: failed | completed -> waiting, for all that ended by some time, in the order in which they did; a bounded step a call.
 -- KEYS    base (also: state meta log takes frames apart:<first> jobs vitals large completed failed runs events trims wake memo:<client>:<slot>;
 --         of parents: children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>)
--- ARGV    now_ms (epoch ms), client, slot, number, state (failed | completed), filter (MessagePack, rules/filter), count (most jobs to move),
---         offset (jobs passed over before), reset (1 = their tries and starts are counted from 0 again)
--- RETURNS {moved, offset, done 1|0}
+-- ARGV    now_ms (epoch ms), client, slot, number, state (failed | completed), before_ms (epoch ms), count (most jobs to move)
+-- RETURNS {moved, done 1|0}
 -- ERRORS  none      EVENTS waiting      COST O(500 jobs)
 -- SOURCE  BullMQ 6.7 Queue#retryJobs
 -- FLAGS   allow-oom
 local Events = require('events')
-local Filter = require('filter')
 local Frame = require('frame')
 local Groups = require('groups')
 local Large = require('large')
@@ -17,18 +15,16 @@ local Memo = require('memo')
 local Parents = require('parents')
 local ReadBudget = require('read_budget')
 local Retention = require('retention')
-local State = require('state')
 local Stored = require('stored')
 local WaitingList = require('waiting_list')
 
 local PAGE = 500
 
--- Of a queue: retrying, what is asked for: state, filter, count, offset (of the next page), is_reset; what was read: bytes of
--- frames, first and blob of the last one; and what is moved: ids, jobs_set, fields_set.
+-- Of a queue: retrying, what is asked for: state, before_ms, count; what was read: bytes of frames, first and blob of the last one; and what is moved: ids,
+-- jobs_set, fields_set.
 local function keep_fields(queue, id, fields)
   local retrying = queue.retrying
   Large.forget_end(queue, id, fields, retrying.state)
-  if retrying.is_reset then fields.am, fields.as = nil, nil end
   if fields.pa then Parents.wait_again(queue, fields.pa, id, retrying.state) end
   if next(fields) then
     WaitingList.append(retrying.fields_set, id, cmsgpack.pack(fields))
@@ -75,26 +71,18 @@ end
 -- Members and their scores, and whether no others are behind them.
 local function next_page(queue)
   local retrying = queue.retrying
-  local state, filter = retrying.state, retrying.filter
-  local limit = state == 'completed' and 100 or retrying.count
-  local page = redis.call('ZRANGEBYSCORE', queue.base .. state, filter.after_ms >= 0 and State.whole(filter.after_ms) or '-inf',
-    Retention.until_ms(filter.before_ms), 'WITHSCORES', 'LIMIT', retrying.offset, limit)
+  local limit = retrying.state == 'completed' and 100 or retrying.count
+  local page = redis.call('ZRANGEBYSCORE', queue.base .. retrying.state, '-inf', Retention.until_ms(retrying.before_ms), 'WITHSCORES', 'LIMIT', 0, limit)
   return page, #page < 2 * limit
 end
 
--- Gives whether it looked at all of them.
+-- Gives whether it moved all of them.
 local function move_failed(queue, page)
-  local retrying = queue.retrying
-  local filter, ids, going = retrying.filter, {}, {}
+  local ids = {}
   for i = 1, #page, 2 do ids[#ids + 1] = page[i] end
-  local picked = (filter.names or filter.error ~= '') and Filter.pick_records(queue, filter, ids)
-  local looked = picked and #picked or ReadBudget.last_fitting(queue, { 'vitals' }, ids, 1, 0)
-  for i = 1, looked do
-    if not picked or picked[i] then going[#going + 1] = ids[i] end
-  end
-  move_records(queue, going)
-  retrying.offset = retrying.offset + looked - #going
-  return looked == #ids
+  local last = ReadBudget.last_fitting(queue, { 'vitals' }, ids, 1, 0)
+  move_records(queue, { unpack(ids, 1, last) })
+  return last == #ids
 end
 
 -- Runs and records may alternate, and move in order. Gives whether it moved all of them: it reads no more than about a MiB.
@@ -123,13 +111,12 @@ end
 return function(keys, args)
   local base = keys[1]
   local now_ms, client, slot, number, state = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5]
-  local filter, count, offset, reset = cmsgpack.unpack(args[6]), tonumber(args[7]), tonumber(args[8]), args[9]
+  local before_ms, count = tonumber(args[6]), tonumber(args[7])
 
   local queue, known = Memo.open(base, client, slot, number)
   if known then return known end
 
-  local retrying = { state = state, filter = filter, count = math.min(count, PAGE), offset = offset, is_reset = reset == '1', bytes = 0,
-    ids = {}, jobs_set = {}, fields_set = {} }
+  local retrying = { state = state, before_ms = before_ms, count = math.min(count, PAGE), bytes = 0, ids = {}, jobs_set = {}, fields_set = {} }
   queue.retrying = retrying
   local page, is_last = next_page(queue)
   if #page > 0 then
@@ -146,7 +133,7 @@ return function(keys, args)
   end
   Events.flush_events(queue, now_ms)
   -- nobody comes again to look: what was moved may have failed once more in this very millisecond
-  local reply = { #moved, retrying.offset, is_last and 1 or 0 }
+  local reply = { #moved, is_last and 1 or 0 }
   Memo.remember(base, client, slot, number, reply)
   return reply
 end

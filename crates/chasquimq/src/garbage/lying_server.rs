@@ -13,7 +13,12 @@ use crate::{
     flows::children::{ChildKind, ChildPage, Extent},
     job::options::JobOptions,
     keys::Keys,
-    queue::{bulk::Pick, by_id::RetryOptions, lists::JobRange, Queue},
+    queue::{
+        by_id::RetryOptions,
+        find::{Change, Pick},
+        lists::JobRange,
+        Queue,
+    },
     redis::wire::framing::Framing,
     system_now_ms,
     worker::{GroupRules, ManualStep},
@@ -102,13 +107,13 @@ async fn calls_end_whatever_they_are_answered() {
     let queue = Queue::new(lying_server(1).await, Keys::new("bull", "q"), |_| {});
     let now_ms = system_now_ms();
     for _ in 0..rounds {
-        look(&queue, now_ms).await;
+        look(&queue).await;
         change(&queue, now_ms).await;
     }
     queue.close();
 }
 
-async fn look(queue: &Queue, now_ms: u64) {
+async fn look(queue: &Queue) {
     let types = ["active", "completed", "waiting", "failed", "delayed"].map(str::to_owned);
     let range = JobRange {
         types: types.to_vec(),
@@ -128,8 +133,8 @@ async fn look(queue: &Queue, now_ms: u64) {
     ends("meta", queue.meta()).await;
     ends("clients", queue.worker_clients()).await;
     ends("deduplication_owner", queue.deduplication_owner("1")).await;
-    ends("find_failed", queue.find_failed(now_ms, &Pick::default(), 0, 100)).await;
-    ends("count_failed", queue.count_failed(now_ms, &Pick::default())).await;
+    ends("find_step", queue.find_step("failed", &Pick::default(), "", 100)).await;
+    ends("count_step", queue.count_step("waiting", &Pick::default(), "", 100)).await;
     ends("trim_events", queue.trim_events(5)).await;
     ends("names", queue.names()).await;
     for kind in ChildKind::ALL {
@@ -159,7 +164,10 @@ async fn change(queue: &Queue, now_ms: u64) {
     ends("retry", queue.retry(now_ms, "1", "failed", RetryOptions::default())).await;
     ends("promote", queue.promote(now_ms, "1")).await;
     ends("drain", queue.drain(now_ms, true)).await;
-    ends("clean", queue.clean(now_ms, "completed", &Pick::default(), Some(10))).await;
+    ends("clean", queue.clean(now_ms, "completed", None, Some(10))).await;
+    let all = Pick::default();
+    let change = queue.change_step(now_ms, Change::Remove, "failed", &all, ("", 10));
+    ends("change_step", change).await;
     ends("promote_many", queue.promote_many(now_ms, 10)).await;
     ends("obliterate", queue.obliterate(now_ms, true, 10)).await;
     ends("remove", queue.remove(now_ms, "1", true)).await;

@@ -1,8 +1,6 @@
 //! Many jobs at once: drained, cleaned, retried, promoted. Each in steps that block the server for a few milliseconds; a step is
 //! atomic, the whole is not. What is added while a call runs is not touched by it.
 
-use std::collections::HashSet;
-
 use redis::Value;
 
 use super::Queue;
@@ -10,9 +8,9 @@ use crate::{
     active::{Active, Whose},
     clock::Moment,
     error::{Error, Result},
-    job::{msgpack::Packer, read_job, whole, Job},
+    job::msgpack::Packer,
     redis::call::{
-        library::{args, Arg, Script, CLEAN_JOBS, FIND_FAILED, OBLITERATE, PROMOTE_JOBS, RETRY_JOBS},
+        library::{args, Arg, Script, CLEAN_JOBS, OBLITERATE, PROMOTE_JOBS, RETRY_JOBS},
         reply::{shape, Reply},
     },
 };
@@ -22,45 +20,15 @@ const NO_LIMIT: u64 = 1 << 53;
 /// Active jobs that a step looks at.
 const ACTIVE_A_STEP: usize = 500;
 
-/// Which jobs of a state a call is about. The default is all of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Pick {
-    /// Those that ended, or else started, or else were created, at this time or before, epoch ms.
-    pub before_ms: Option<u64>,
-    /// Those that did so at this time or later, epoch ms.
-    pub after_ms: Option<u64>,
-    /// Those with one of these names; empty: any. Only for finished jobs.
-    pub names: Vec<String>,
-    /// Those whose failed reason contains this text. Only for finished jobs.
-    pub error: String,
-}
-
-impl Pick {
-    /// The same, of what has happened by now.
-    pub fn by(&self, now_ms: u64) -> Self {
-        Self {
-            before_ms: self.before_ms.or(Some(now_ms)),
-            ..self.clone()
-        }
-    }
-
-    fn packed(&self) -> Vec<u8> {
-        let time = |ms: Option<u64>| ms.map_or(-1, |ms| ms.min(NO_LIMIT) as i64);
-        let mut packer = Packer::default();
-        packer.map(if self.names.is_empty() { 3 } else { 4 });
-        packer.str("before_ms").int(time(self.before_ms));
-        packer.str("after_ms").int(time(self.after_ms));
-        packer.str("error").str(&self.error);
-        if !self.names.is_empty() {
-            packer.str("names");
-            packer.map(self.names.len());
-            for name in &self.names {
-                packer.str(name);
-                packer.0.push(0xc3);
-            }
-        }
-        packer.0
-    }
+/// A filter of `lua/rules/filter.lua` that knows a time alone: that one or earlier (epoch ms); none: any.
+fn by_age(before_ms: Option<u64>) -> Packer {
+    let mut packer = Packer::default();
+    packer
+        .map(2)
+        .str("before_ms")
+        .int(before_ms.map_or(-1, |ms| ms.min(NO_LIMIT) as i64));
+    packer.str("after_ms").int(-1);
+    packer
 }
 
 /// The first of these active jobs, for a step.
@@ -78,8 +46,7 @@ impl Queue {
     /// # Errors
     /// As [`Queue::counts`]; what was removed by then is gone.
     pub async fn drain(&self, now_ms: u64, delayed: bool) -> Result<()> {
-        let all = Pick::default();
-        let clear = |state| self.clear(now_ms, state, &all, None, false);
+        let clear = |state| self.clear(now_ms, state, None, None, false);
         let clear_delayed = async {
             match delayed {
                 true => clear("delayed").await,
@@ -90,14 +57,20 @@ impl Queue {
         waiting.and(later).and(ranked).map(drop)
     }
 
-    /// Removes the jobs of a state that `pick` names, those that would start first, or to have ended, first. Active jobs go when their worker
-    /// is gone. Answers their ids. With a limit, no more than so many jobs are looked at; finished ones: removed.
+    /// Removes the jobs of a state that ended, or else started, or else were created, at this time or before (epoch ms; none: all): those that would start
+    /// first, or to have ended, first. Active jobs go when their worker is gone. Answers their ids. With a limit, no more than so many jobs are looked at; finished ones: removed.
     /// Costs a step for 500 records, or for 6,400 plain jobs in frames; for active ones a step for 500, behind those that list all that are
     /// active. Writes a `cleaned` event for 10,000 jobs.
     /// # Errors
     /// As [`Queue::counts`]; what was removed by then is gone.
-    pub async fn clean(&self, now_ms: u64, state: &str, pick: &Pick, limit: Option<u64>) -> Result<Vec<String>> {
-        self.clear(now_ms, state, pick, limit, true).await
+    pub async fn clean(
+        &self,
+        now_ms: u64,
+        state: &str,
+        before_ms: Option<u64>,
+        limit: Option<u64>,
+    ) -> Result<Vec<String>> {
+        self.clear(now_ms, state, before_ms, limit, true).await
     }
 
     async fn step(&self, script: &Script, now_ms: u64, args: &[Arg<'_>]) -> Result<Reply> {
@@ -109,11 +82,11 @@ impl Queue {
         &self,
         now_ms: u64,
         state: &str,
-        pick: &Pick,
+        before_ms: Option<u64>,
         limit: Option<u64>,
         told: bool,
     ) -> Result<Vec<String>> {
-        let filter = pick.packed();
+        let filter = by_age(before_ms);
         let (mut ids, mut cursor, mut untold) = (Vec::new(), Vec::new(), if told { 0 } else { -1 });
         let mut room = limit.unwrap_or(NO_LIMIT);
         let mut abandoned = match state {
@@ -124,7 +97,7 @@ impl Queue {
             if let Some(abandoned) = &abandoned {
                 cursor = pack_active(abandoned);
             }
-            let args = args![state, filter.as_slice(), room, cursor.as_slice(), untold];
+            let args = args![state, &filter, room, cursor.as_slice(), untold];
             let mut reply = self.step(&CLEAN_JOBS, now_ms, &args).await?;
             ids.extend(reply.array()?.texts()?);
             reply.int()?;
@@ -141,86 +114,18 @@ impl Queue {
         }
     }
 
-    /// Retries finished jobs (`failed` or `completed`), those that ended first first; at most `limit` of them, `count` a step
-    /// (500 at most). With `reset`, their tries and starts count from 0 again. Answers how many.
+    /// Retries finished jobs (`failed` or `completed`) that ended at this time or before (epoch ms), those that ended first first, `count` a step
+    /// (500 at most).
     /// # Errors
     /// As [`Queue::counts`]; what was moved by then waits.
-    pub async fn retry_many(
-        &self,
-        now_ms: u64,
-        state: &str,
-        pick: &Pick,
-        limit: Option<u64>,
-        count: u64,
-        reset: bool,
-    ) -> Result<u64> {
-        let limit = limit.unwrap_or(NO_LIMIT);
-        if limit == 0 {
-            return Ok(0);
-        }
-        // what fails again meanwhile stays failed
-        let filter = pick.by(now_ms).packed();
-        let (mut moved, mut offset) = (0, 0);
+    pub async fn retry_many(&self, now_ms: u64, state: &str, before_ms: u64, count: u64) -> Result<()> {
         loop {
-            let args = args![state, filter.as_slice(), count.clamp(1, limit - moved), offset, reset];
+            // what fails again meanwhile stays failed
+            let args = args![state, before_ms.min(NO_LIMIT), count.max(1)];
             let mut reply = self.step(&RETRY_JOBS, now_ms, &args).await?;
-            moved = moved.saturating_add(reply.int()?.max(0) as u64);
-            offset = reply.int()?;
-            if reply.int()? == 1 || moved >= limit {
-                return Ok(moved);
-            }
-        }
-    }
-
-    /// Failed jobs that `pick` names, the latest first: `take` of them behind the first `skip`. A step for 500 failed jobs.
-    pub async fn find_failed(&self, now_ms: u64, pick: &Pick, skip: u64, take: u64) -> Result<Vec<Job>> {
-        let mut jobs = Vec::new();
-        let mut seen = HashSet::new();
-        self.walk_failed(now_ms, pick, skip, take, |reply| {
-            if let Some(job) = read_job(reply)? {
-                if seen.insert(job.id.clone()) {
-                    jobs.push(job);
-                }
-            }
-            Ok(())
-        })
-        .await?;
-        whole::complete_all(self.connection(), self.keys(), jobs).await
-    }
-
-    /// Number of failed jobs that `pick` names. A step for 500 failed jobs.
-    pub async fn count_failed(&self, now_ms: u64, pick: &Pick) -> Result<u64> {
-        let none = |_: &mut Reply| Err(Error::malformed(FIND_FAILED.name, "a job that is passed over"));
-        let left = self.walk_failed(now_ms, pick, NO_LIMIT, NO_LIMIT, none).await?;
-        Ok(NO_LIMIT.saturating_sub(left))
-    }
-
-    /// Gives what is left of `skip`.
-    async fn walk_failed(
-        &self,
-        now_ms: u64,
-        pick: &Pick,
-        mut skip: u64,
-        mut take: u64,
-        mut found: impl FnMut(&mut Reply) -> Result<()>,
-    ) -> Result<u64> {
-        // what fails meanwhile would shift the others
-        let filter = pick.by(now_ms).packed();
-        let mut offset = 0;
-        loop {
-            let args = args![filter.as_slice(), offset, skip, take];
-            let mut reply = self.ask(&FIND_FAILED, &args).await?;
-            offset = reply.int()?;
-            skip = reply.int()? as u64;
-            let mut jobs = reply.array()?;
-            while !jobs.is_empty() {
-                take = take
-                    .checked_sub(1)
-                    .ok_or_else(|| Error::malformed(FIND_FAILED.name, "more jobs than were asked for"))?;
-                found(&mut jobs)?;
-            }
-            if offset < 0 {
-                return Ok(skip);
+            reply.int()?;
+            if reply.int()? == 1 {
+                return Ok(());
             }
         }
     }

@@ -4,7 +4,6 @@ use super::Queue;
 use crate::{
     error::{Error, Result},
     job::msgpack::Packer,
-    queue::bulk::Pick,
     redis::call::{
         library::{args, Arg, LIST_GROUPS, READ_GROUP, SET_GROUP},
         reply::int,
@@ -99,9 +98,7 @@ impl Queue {
 
     async fn clear_group(&self, now_ms: u64, group: &str) -> Result<()> {
         let state = format!("group:{group}");
-        self.clear(now_ms, &state, &Pick::default(), None, false)
-            .await
-            .map(drop)
+        self.clear(now_ms, &state, None, None, false).await.map(drop)
     }
 
     /// Groups of these statuses by rank, one status behind the other, and how many groups each status has.

@@ -262,12 +262,12 @@ fn a_step_that_retries_reads_no_more_than_a_few() {
     queue.take_all(|| Step::by("w").at(1005).want(6));
     let ends = (1..=6).fold(Step::by("w").at(1010), |step, first| step.done(first, 1, 0, 1));
     queue.step(ends);
-    let retry = |queue: &mut TestQueue| run_once!(queue, RETRY_JOBS, 1020, "completed", by_age(1010), 500, 0, 0);
-    assert_eq!(retry(&mut queue), "[3 0 0]");
+    let retry = |queue: &mut TestQueue| run_once!(queue, RETRY_JOBS, 1020, "completed", 1010, 500);
+    assert_eq!(retry(&mut queue), "[3 0]");
     queue.key_is("jobs", "1=[7 {} a ''] 2=[7 {} a 1] 3=[7 {} a '']");
     queue.key_is("large", "d1=1 d3=1");
     queue.key_is("vitals", "1={am:1 as:1 ld:1} 2={am:1 as:1} 3={am:1 as:1 ld:1}");
-    assert_eq!(retry(&mut queue), "[3 0 1]");
+    assert_eq!(retry(&mut queue), "[3 1]");
     queue.key_is("completed", "(none)");
     queue.key_is("large", "d1=1 d3=1 d5=1");
 }
@@ -277,8 +277,8 @@ fn it_goes_with_the_last_job_that_is_kept() {
     let mut queue = taken();
     queue.step(Step::by("w").at(1010).done(1, 4, 0, 4));
     assert_eq!(
-        run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "completed", by_age(1010), 3, 0, 0),
-        "[3 0 0]"
+        run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "completed", 1010, 3),
+        "[3 0]"
     );
     queue.key_is("jobs", "1=[7 {} a 1] 2=[7 {} a 2] 3=[7 {} a 3]");
     queue.key_is("apart:1", "set");

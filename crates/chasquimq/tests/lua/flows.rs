@@ -159,7 +159,38 @@ impl Pair {
         self.count += 1;
         let (number, now_ms) = (self.count, self.now_ms);
         let all = by_age(-1);
-        match self.below(5) {
+        let state = ["waiting", "failed", "completed", "waiting-children"][self.below(4)];
+        match self.below(7) {
+            5 => run!(
+                self.queues[at],
+                CHANGE_JOBS,
+                now_ms,
+                "m",
+                "b",
+                number,
+                "remove",
+                state,
+                all,
+                "",
+                2,
+                0,
+                ""
+            ),
+            6 => run!(
+                self.queues[at],
+                CHANGE_JOBS,
+                now_ms,
+                "m",
+                "b",
+                number,
+                "retry",
+                "failed",
+                all,
+                "",
+                2,
+                0,
+                ""
+            ),
             0 => run!(
                 self.queues[at],
                 CLEAN_JOBS,
@@ -220,10 +251,8 @@ impl Pair {
                 "b",
                 number,
                 "failed",
-                by_age(1 << 40),
-                2,
-                0,
-                0
+                1_u64 << 40,
+                2
             ),
         };
     }

@@ -6,12 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use redis::Value;
 
 use crate::{
+    change_jobs::change,
+    find_jobs::by_text,
     given::{
         plan::Plan,
         queue::{run_once, TestQueue},
         step::{of, Fail, Step},
     },
-    model::random::Random,
+    model::{bulk::by_age, random::Random},
     probe::tree::Tree,
 };
 
@@ -172,9 +174,29 @@ impl Drive {
         }
     }
 
+    /// Jobs of a group, or of any, are removed or promoted by a filter.
+    fn change_some(&mut self) {
+        let group = *self.random.pick(&GROUPS);
+        let filter = if self.random.once_in(3) {
+            by_age(-1)
+        } else {
+            by_text("group", group)
+        };
+        let (action, state) =
+            *self
+                .random
+                .pick(&[("remove", "waiting"), ("remove", "delayed"), ("promote", "delayed")]);
+        let room = 1 + self.random.below(4);
+        let ids = change(&mut self.queue, action, state, &filter, room);
+        for id in ids.split_whitespace().filter(|_| action == "remove") {
+            self.unfinished.remove(id);
+        }
+    }
+
     fn operate(&mut self) {
         self.now_ms += self.random.below(30);
-        match self.random.below(12) {
+        match self.random.below(13) {
+            12 => self.change_some(),
             0..=3 => self.add(),
             4..=7 => {
                 let want = self.random.below(6) as i64;

@@ -13,6 +13,7 @@ mod adopt_dedup;
 mod adopt_jobs;
 mod adopt_queue;
 mod apart;
+mod change_jobs;
 mod change_priority;
 mod clean_jobs;
 mod configure;
@@ -23,7 +24,7 @@ mod remove_dependency;
 mod update_job;
 
 mod extend_locks;
-mod find_failed;
+mod find_jobs;
 mod find_lost;
 mod flows;
 mod gather;

@@ -299,8 +299,7 @@ impl Program {
             6 => {
                 let state = random.pick(&["failed", "completed"]);
                 let (room, number) = (1 + random.below(20), queue.next_number());
-                let filter = by_age(now_ms as i64);
-                run_unchecked!(queue, RETRY_JOBS, now_ms, "c", "b", number, state, filter, room, 0, 0);
+                run_unchecked!(queue, RETRY_JOBS, now_ms, "c", "b", number, state, now_ms, room);
             }
             7 if random.once_in(3) => {
                 let most = *random.pick(&[5, 300, 1 << 40]);

@@ -1,21 +1,14 @@
 //! failed | completed -> waiting, many at once
 
-use chasquimq::msgpack::Packer;
-
-use super::model::bulk::by_age;
 use crate::given::{
-    plan::Plan,
-    queue::{run, run_once, TestQueue},
-    step::{at, finished, Fail, Step},
+    queue::{run, run_once},
+    step::finished,
 };
 
 #[test]
 fn failed_jobs_wait_again_in_the_order_in_which_they_ended() {
     let mut queue = finished();
-    assert_eq!(
-        run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "failed", by_age(1010), 10, 0, 0),
-        "[2 0 1]"
-    );
+    assert_eq!(run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "failed", 1010, 10), "[2 1]");
     queue.key_is("log", "1-4 5-r2(4 x)");
     queue.key_is("failed", "(none)");
     queue.key_is("vitals", "4={am:2 as:1 pb:bob tr:''} x={am:2 as:1 pb:bob tr:''}");
@@ -23,23 +16,14 @@ fn failed_jobs_wait_again_in_the_order_in_which_they_ended() {
     queue.key_is("state", "cursor=5-r1 id=5 waiting=2 completed=3 references=2");
     queue.key_is("wake", "set");
     queue.events_are("[X waiting [4 x] prev failed]");
-    assert_eq!(
-        run!(queue, RETRY_JOBS, 1020, "c", "b", 2, "failed", by_age(1010), 10, 0, 0),
-        "[0 0 1]"
-    );
+    assert_eq!(run!(queue, RETRY_JOBS, 1020, "c", "b", 2, "failed", 1010, 10), "[0 1]");
 }
 
 #[test]
 fn a_step_that_is_sent_again_moves_nothing() {
     let mut queue = finished();
-    assert_eq!(
-        run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "failed", by_age(1010), 1, 0, 0),
-        "[1 0 0]"
-    );
-    assert_eq!(
-        run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "failed", by_age(1010), 1, 0, 0),
-        "[1 0 0]"
-    );
+    assert_eq!(run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "failed", 1010, 1), "[1 0]");
+    assert_eq!(run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "failed", 1010, 1), "[1 0]");
     queue.key_is("failed", "x@1010");
 }
 
@@ -47,8 +31,8 @@ fn a_step_that_is_sent_again_moves_nothing() {
 fn a_part_of_a_run_is_given_records() {
     let mut queue = finished();
     assert_eq!(
-        run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "completed", by_age(1010), 2, 0, 0),
-        "[2 0 0]"
+        run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "completed", 1010, 2),
+        "[2 0]"
     );
     queue.key_is("completed", "3@1010");
     queue.key_is("runs", "3=[1 1 4 1000 bob <[30]>]");
@@ -63,25 +47,13 @@ fn a_part_of_a_run_is_given_records() {
 fn runs_and_records_move_in_order() {
     let mut queue = finished();
     run_once!(queue, UPDATE_JOB, 1011, "2", "progress", "5");
-    run!(
-        queue,
-        RETRY_JOBS,
-        1020,
-        "c",
-        "b",
-        1,
-        "completed",
-        by_age(1010),
-        10,
-        0,
-        1
-    );
+    run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "completed", 1010, 10);
     queue.key_is("log", "5-r2(1 2 3)");
     queue.key_is("completed", "(none)");
     let failed = "4={am:2 as:1 fo:1010 fr:boom pb:bob po:1000} x={am:2 as:1 fo:1010 fr:boom pb:bob po:1000}";
     queue.key_is(
         "vitals",
-        &format!("1={{pb:bob}} 2={{p:5 pb:bob}} 3={{pb:bob}} {failed}"),
+        &format!("1={{am:1 as:1 pb:bob}} 2={{am:1 as:1 p:5 pb:bob}} 3={{am:1 as:1 pb:bob}} {failed}"),
     );
 }
 
@@ -89,43 +61,7 @@ fn runs_and_records_move_in_order() {
 fn what_ended_later_stays() {
     let mut queue = finished();
     let keys = queue.show();
-    assert_eq!(
-        run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "failed", by_age(1009), 10, 0, 0),
-        "[0 0 1]"
-    );
+    assert_eq!(run!(queue, RETRY_JOBS, 1020, "c", "b", 1, "failed", 1009, 10), "[0 1]");
     queue.keys_are(&keys);
     queue.events_are("");
-}
-
-#[test]
-fn a_filter_names_the_jobs() {
-    let mut queue = TestQueue::with(Plan::new().frame(3));
-    queue.step(Step::by("w").want(3));
-    let mut step = Step::by("w").at(1010);
-    for (offset, reason) in [(0, "no time"), (1, "no money"), (2, "no time")] {
-        let fail = Fail {
-            reason: reason.to_owned(),
-            ..Fail::to("failed")
-        };
-        step = step.fail(&at(1, 3, offset), &fail);
-    }
-    queue.step(step);
-    let filter = |after_ms: i64, name: &str| {
-        let mut filter = Packer::default();
-        filter.0.push(0x84);
-        filter.str("before_ms").int(2000).str("after_ms").int(after_ms);
-        filter.str("error").str("time").str("names");
-        filter.0.push(0x81);
-        filter.str(name);
-        filter.0.push(0xc3);
-        filter.0
-    };
-    let mut retry = |number: u64, filter: &[u8], offset: u64| {
-        run!(queue, RETRY_JOBS, 1020, "c", "b", number, "failed", filter, 10, offset, 0)
-    };
-    assert_eq!(retry(1, &filter(1011, "a"), 0), "[0 0 1]");
-    assert_eq!(retry(2, &filter(1010, "b"), 0), "[0 3 1]");
-    assert_eq!(retry(3, &filter(1010, "b"), 3), "[0 3 1]");
-    assert_eq!(retry(4, &filter(1010, "a"), 0), "[2 1 1]");
-    queue.key_is("failed", "2@1010");
 }

@@ -6,12 +6,13 @@ mod moves;
 mod play;
 
 use chasquimq::redis::call::library::{
-    ADD, CHANGE_PRIORITY, CLEAN_JOBS, COUNT_JOBS, FIND_FAILED, JOB_STATE, LIST_ACTIVE, LIST_JOBS, LOG_JOB,
+    ADD, CHANGE_JOBS, CHANGE_PRIORITY, CLEAN_JOBS, COUNT_JOBS, FIND_JOBS, JOB_STATE, LIST_ACTIVE, LIST_JOBS, LOG_JOB,
     MOVE_DELAYED, PROMOTE_JOBS, READ_JOBS, REMOVE_JOB, RETRY_JOB, RETRY_JOBS, STEP, UPDATE_JOB,
 };
 
 use self::play::Play;
 use super::{
+    find_jobs::{by_anything, STATES},
     model::bulk::by_age,
     read_jobs::{self, by_ids},
 };
@@ -48,9 +49,15 @@ impl Play {
             });
         }
         self.run(&COUNT_JOBS, what, |_| {});
-        self.run(&FIND_FAILED, what, |call| {
-            call.arg(by_age(9000)).arg(0).arg(0).arg(10);
-        });
+        for state in STATES {
+            for filter in [by_age(-1), by_anything()] {
+                for asked in [0, 1] {
+                    self.run(&FIND_JOBS, what, |call| {
+                        call.arg(state).arg(&filter).arg("").arg(10).arg(asked);
+                    });
+                }
+            }
+        }
     }
 
     /// Lets workers take everything, gives some of it back, and takes it again.
@@ -87,7 +94,7 @@ impl Play {
             let number = self.queue.next_number();
             self.run(&RETRY_JOBS, what, |call| {
                 call.arg(7002).arg("c").arg("b").arg(number).arg(state);
-                call.arg(by_age(9000)).arg(3).arg(0).arg(0);
+                call.arg(9000).arg(3);
             });
         }
         self.run(&PROMOTE_JOBS, what, |call| {
@@ -101,6 +108,25 @@ impl Play {
         self.run_once(&REMOVE_JOB, Some(7005), what, |call| {
             call.arg(self::other(id)).arg(0);
         });
+        let target = format!("{}other:", self.queue.probe.keys.base);
+        let moves = ["waiting", "prioritized", "delayed", "completed", "failed"].map(|state| ("move", state));
+        for (action, state) in [("promote", "delayed"), ("retry", "failed"), ("retry", "completed")]
+            .into_iter()
+            .chain(moves)
+            .chain(STATES.map(|state| ("remove", state)))
+        {
+            for filter in [by_anything(), by_age(-1)] {
+                self.run_once(&CHANGE_JOBS, Some(7006), what, |call| {
+                    call.arg(action)
+                        .arg(state)
+                        .arg(filter)
+                        .arg("")
+                        .arg(2)
+                        .arg(0)
+                        .arg(&target);
+                });
+            }
+        }
         for state in ["wait", "active", "completed", "failed", "delayed", "prioritized"] {
             let number = self.queue.next_number();
             let cursor = match state {

@@ -1,19 +1,19 @@
 //! What is done to many jobs of a state at once, in the queue and in the model.
 
-use chasquimq::{msgpack::Packer, redis::call::library::CLEAN_JOBS};
+use chasquimq::{
+    msgpack::Packer,
+    redis::call::library::{CHANGE_JOBS, CLEAN_JOBS},
+};
 
 use super::{drive::Drive, state::Job};
-use crate::given::queue::run;
+use crate::{find_jobs::by_name, given::queue::run};
 
 const NEVER_STARTED: i64 = 10;
 
 /// A filter of `rules/filter` that knows times only.
 pub fn by_age(before_ms: i64) -> Vec<u8> {
     let mut filter = Packer::default();
-    filter.0.push(0x83);
-    filter.str("before_ms").int(before_ms);
-    filter.str("after_ms").int(-1);
-    filter.str("error").str("");
+    filter.map(2).str("before_ms").int(before_ms).str("after_ms").int(-1);
     filter.0
 }
 
@@ -96,7 +96,6 @@ impl Drive {
     pub fn retry_many(&mut self) {
         let state = *self.random.pick(&["failed", "completed"]);
         let count = 1 + self.random.below(20) as usize;
-        let reset = self.random.below(2);
         self.note(format!("retry {count} {state}"));
         let order = self.ids_of(state, 0, -1, true);
         let expected = order.len().min(count);
@@ -109,25 +108,86 @@ impl Drive {
             "b",
             self.add_number,
             state,
-            by_age(self.model.now_ms as i64),
-            count,
-            0,
-            reset
+            self.model.now_ms,
+            count
         );
         let done = u8::from(order.len() < count);
-        self.same(&reply, &format!("[{expected} 0 {done}]"));
+        self.same(&reply, &format!("[{expected} {done}]"));
         let moved: Vec<String> = order[..expected].to_vec();
         for id in &moved {
-            let fields = &mut self.model.job(id).fields;
-            if state == "failed" {
-                fields.failed_reason = None;
-            }
-            (fields.finished_on, fields.processed_on, fields.returnvalue) = (None, None, None);
-            if reset == 1 {
-                (fields.attempts_made, fields.attempts_started) = (0, 0);
-            }
+            self.model.begin_again(id, state);
         }
         self.model.tail(moved);
+    }
+
+    /// Removes, retries or promotes jobs of a state as a filter picks them, a step at a time.
+    pub fn change_picked(&mut self) {
+        let (action, state) = *self.random.pick(&[
+            ("remove", "waiting"),
+            ("remove", "prioritized"),
+            ("remove", "delayed"),
+            ("remove", "active"),
+            ("remove", "completed"),
+            ("remove", "failed"),
+            ("retry", "completed"),
+            ("retry", "failed"),
+            ("promote", "delayed"),
+        ]);
+        let room = 1 + self.random.below(90);
+        // names are `a`
+        let filter = if self.random.once_in(2) {
+            by_age(-1)
+        } else {
+            by_name("a")
+        };
+        let mut expected = match state {
+            "active" => self.model.lost(),
+            _ => self.ids_of(state, 0, -1, true),
+        };
+        self.note(format!("{action} {state}, {room} a step"));
+        let mut changed = self.change_in_steps(action, state, &filter, room);
+        for id in &changed {
+            match action {
+                "remove" => self.model.remove(id),
+                "promote" => self.model.delayed.retain(|(_, other)| other != id),
+                _ => self.model.begin_again(id, state),
+            }
+        }
+        if action != "remove" {
+            // each step enters its jobs by itself
+            for ids in changed.chunks(usize::try_from(room).expect("a few")) {
+                self.model.wait_last(ids.to_vec());
+            }
+        }
+        if state == "active" {
+            changed.sort();
+            expected.sort();
+        }
+        self.same(&format!("{changed:?}"), &format!("{expected:?}"));
+    }
+
+    fn change_in_steps(&mut self, action: &str, state: &str, filter: &[u8], room: u64) -> Vec<String> {
+        let (mut changed, mut place) = (Vec::new(), String::new());
+        loop {
+            self.add_number += 1;
+            let mut call = self.queue.call(&CHANGE_JOBS);
+            call.arg(self.model.now_ms).arg("bulk").arg("b").arg(self.add_number);
+            call.arg(action)
+                .arg(state)
+                .arg(filter)
+                .arg(&place)
+                .arg(room)
+                .arg(0)
+                .arg("");
+            let reply = self.queue.carry_out_value(&call);
+            assert_eq!(self.queue.carry_out_value(&call), reply);
+            let (next, _, _, ids): (String, u64, u64, Vec<String>) = redis::from_redis_value(reply).expect("a step");
+            changed.extend(ids);
+            place = next;
+            if place.is_empty() {
+                return changed;
+            }
+        }
     }
 
     pub fn promote_many(&mut self) {

@@ -75,11 +75,8 @@ impl Drive {
         if expected != "0" {
             return;
         }
+        self.model.begin_again(&id, state);
         let fields = &mut self.model.job(&id).fields;
-        if state == "failed" {
-            fields.failed_reason = None;
-        }
-        (fields.finished_on, fields.processed_on, fields.returnvalue) = (None, None, None);
         if made == 1 {
             fields.attempts_made = 0;
         }

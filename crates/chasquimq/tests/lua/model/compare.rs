@@ -4,10 +4,14 @@ use chasquimq::{msgpack::Packer, Body, StateFields};
 use redis::Value;
 
 use super::{
+    bulk::by_age,
     drive::Drive,
     state::{Job, State},
 };
-use crate::given::queue::{run, show_reply};
+use crate::{
+    find_jobs::find,
+    given::queue::{run, show_reply},
+};
 
 const STATES: [&str; 6] = ["waiting", "active", "completed", "failed", "delayed", "prioritized"];
 
@@ -111,6 +115,7 @@ impl Drive {
         let found = self.ids_of(state, 0, -1, false);
         self.same(&format!("{state} {found:?}"), &format!("{state} {reversed:?}"));
 
+        self.compare_found(state, &all, &reversed);
         let len = all.len() as i64;
         let [start, stop] = [0; 2].map(|_| self.random.below(2 * len as u64 + 3) as i64 - len - 1);
         for (ascending, ids) in [(true, &all), (false, &reversed)] {
@@ -123,6 +128,24 @@ impl Drive {
                 &format!("{state} {start}..{stop} {ascending} {expected:?}"),
             );
         }
+    }
+
+    /// All are found by a filter, whatever a step takes.
+    fn compare_found(&mut self, state: &str, all: &[String], reversed: &[String]) {
+        let take = 1 + self.random.below(2 * all.len() as u64 + 1);
+        let (mut found, _) = find(&mut self.queue, state, &by_age(-1), take);
+        let mut expected = match state {
+            "completed" | "failed" => reversed.to_vec(),
+            _ => all.to_vec(),
+        };
+        if state == "active" {
+            found.sort();
+            expected.sort();
+        }
+        self.same(
+            &format!("{state} by {take} {found:?}"),
+            &format!("{state} by {take} {expected:?}"),
+        );
     }
 
     pub fn ids_of(&mut self, state: &str, start: i64, stop: i64, ascending: bool) -> Vec<String> {

@@ -80,7 +80,7 @@ impl Drive {
         let (line, due_ms) = (self.model.work(), self.model.delayed.first().map(|(due_ms, _)| *due_ms));
         self.told_due = None;
         self.queue.command("DEL", "wake", &[]);
-        match self.random.below(110) {
+        match self.random.below(114) {
             0..=17 => self.add(),
             18..=64 => self.step(),
             65..=67 => self.step_again(),
@@ -100,6 +100,7 @@ impl Drive {
             104..=105 => self.retry_many(),
             106..=107 => self.promote_many(),
             108 => self.go_and_return(),
+            109..=112 => self.change_picked(),
             _ => self.pass_time(),
         }
         self.compare_wake(&line, due_ms);

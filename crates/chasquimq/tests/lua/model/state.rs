@@ -305,6 +305,15 @@ impl Model {
         self.jobs.remove(id);
     }
 
+    /// A job that ended in this state is to run again.
+    pub fn begin_again(&mut self, id: &str, state: &str) {
+        let fields = &mut self.job(id).fields;
+        if state == "failed" {
+            fields.failed_reason = None;
+        }
+        (fields.finished_on, fields.processed_on, fields.returnvalue) = (None, None, None);
+    }
+
     pub fn promote_due(&mut self) {
         let due = self.delayed.partition_point(|(due_ms, _)| *due_ms <= self.now_ms);
         let ids = self.delayed.drain(..due).map(|(_, id)| id).collect();

@@ -1,0 +1,140 @@
+import { describe, expect, it } from 'vitest';
+import type { Queue } from 'bullmq';
+import { jobs } from '../../src/tools/cli/commands/jobs.js';
+import { chasquimq } from '../support/chasquimq.js';
+import { cli } from '../support/cli.js';
+import { person } from '../support/person.js';
+import { useStage } from '../support/stage.js';
+import { EventLog } from '../support/waiting.js';
+
+describe('jobs', () => {
+  const stage = useStage(chasquimq);
+
+  /** 1 has completed and 2 failed; 3 and 4 wait, `later` is delayed, `of-a` is in a group, `top` has a priority. */
+  async function queueOfMany(): Promise<Queue> {
+    const queue = stage.queue();
+    const worker = stage.worker(async (job) => {
+      if (job.name === 'bad') throw new Error('connect ECONNREFUSED');
+      return { sent: true };
+    });
+    const log = new EventLog(worker, ['completed', 'failed']);
+    await queue.addBulk([
+      { name: 'mail', data: { to: 'Ana' } },
+      { name: 'bad', data: { to: 'Bo' } },
+    ]);
+    await log.get('completed');
+    await log.get('failed');
+    await worker.close();
+    await queue.addBulk([
+      { name: 'mail', data: { to: 'Ana', n: 3 } },
+      { name: 'call', data: { to: 'Bo', n: 4 } },
+    ]);
+    await queue.add('mail', { to: 'Cy' }, { jobId: 'later', delay: 3_600_000 });
+    await queue.add('mail', { to: 'Di' }, { jobId: 'of-a', group: { id: 'a' } } as object);
+    await queue.add('mail', { to: 'Ed' }, { jobId: 'top', priority: 1 });
+    return queue;
+  }
+
+  async function found(queue: Queue, ...args: string[]): Promise<string[]> {
+    const { code, stdout, stderr } = await cli(['jobs', 'find', queue.name, ...args, '--json']);
+    expect([code, stderr]).toEqual([0, '']);
+    return JSON.parse(stdout).map(({ id }: { id: string }) => id);
+  }
+
+  it('finds jobs in every state', async () => {
+    const queue = await queueOfMany();
+    expect(await found(queue)).toEqual(['later', 'top', '3', '4', 'of-a', '1', '2']);
+    expect(await found(queue, '--state', 'waiting', '--limit', '2')).toEqual(['3', '4']);
+    expect(await found(queue, '--state', 'failed', '--state', 'completed')).toEqual(['2', '1']);
+    expect(await found(queue, '--name', 'mail', '--state', 'waiting')).toEqual(['3', 'of-a']);
+    expect(await found(queue, '--data', '{"to":"Ana"}')).toEqual(['3', '1']);
+    expect(await found(queue, '--data', 'Bo')).toEqual(['4', '2']);
+    expect(await found(queue, '--group', 'a')).toEqual(['of-a']);
+    expect(await found(queue, '--parent', 'nobody')).toEqual([]);
+    expect(await found(queue, '--reason', 'ECONNREFUSED')).toEqual(['2']);
+    expect(await found(queue, '--text', 'ANA')).toEqual(['3', '1']);
+    expect(await found(queue, '--older-than', '1h')).toEqual([]);
+    expect((await cli(['jobs', 'count', queue.name, '--name', 'mail'])).stdout).toBe('5\n');
+    expect((await cli(['jobs', 'find', queue.name, '--name', 'none'])).stdout).toBe('No jobs match.\n');
+    const { stdout } = await cli(['jobs', 'find', queue.name, '--state', 'failed']);
+    expect(stdout.split('\n')[1]).toMatch(/^failed +2 +bad +\d+m?s +1 +connect ECONNREFUSED$/);
+  });
+
+  it('shows jobs with their state', async () => {
+    const queue = await queueOfMany();
+    const { code, stdout } = await cli(['jobs', 'show', queue.name, '1', 'later', '--json']);
+    expect([code, JSON.parse(stdout)]).toMatchObject([
+      0,
+      [
+        { id: '1', state: 'completed', returnvalue: { sent: true }, logs: [] },
+        { id: 'later', state: 'delayed', data: { to: 'Cy' } },
+      ],
+    ]);
+    const shown = await cli(['jobs', 'show', queue.name, '1', 'gone']);
+    expect([shown.code, shown.stderr]).toEqual([1, `chasquimq: No job of ${queue.name} has the id gone.\n`]);
+    expect(shown.stdout).toMatch(/^ {2}state {5}completed$/m);
+    expect(shown.stdout).toMatch(/^ {2}returned {2}\{"sent":true\}$/m);
+  });
+
+  it('removes, retries, promotes and moves them', async () => {
+    const queue = await queueOfMany();
+    const run = async (...args: string[]): Promise<object> => {
+      const { code, stdout, stderr } = await cli(['jobs', ...args, '--yes', '--json']);
+      expect([code, stderr]).toEqual([0, '']);
+      return JSON.parse(stdout);
+    };
+    const of = { queue: queue.name, skipped: 0 };
+    expect(await run('remove', queue.name, '--data', '{"n":4}')).toEqual({
+      ...of,
+      action: 'remove',
+      matched: 1,
+      done: 1,
+    });
+    expect(await run('retry', queue.name, '--all', '--reset-attempts')).toMatchObject({ action: 'retry', done: 1 });
+    expect((await queue.getJob('2'))?.attemptsMade).toBe(0);
+    expect(await run('retry', queue.name, '1', '--state', 'completed')).toMatchObject({ matched: 1, done: 1 });
+    expect(await run('promote', queue.name, 'later')).toMatchObject({ action: 'promote', done: 1 });
+    expect(await run('remove', queue.name, '--state', 'waiting', '--text', 'bad')).toMatchObject({ done: 1 });
+    expect(await found(queue)).toEqual(['top', '3', '1', 'later', 'of-a']);
+  });
+
+  it('moves jobs to another queue', async () => {
+    const queue = await queueOfMany();
+    const other = stage.queue({}, 'other');
+    const args = ['jobs', 'move', queue.name, '--to', other.name, '--name', 'mail', '--state', 'waiting', '--yes'];
+    const { code, stdout } = await cli(args);
+    expect([code, stdout]).toEqual([0, `Moved 2 of 2 jobs of ${queue.name}.\n`]);
+    expect((await other.getWaiting()).map(({ data }) => data)).toEqual([{ to: 'Ana', n: 3 }, { to: 'Di' }]);
+    expect(await found(queue, '--state', 'waiting')).toEqual(['4']);
+  });
+
+  it('asks somebody at a terminal', async () => {
+    const queue = await queueOfMany();
+    const { io, asked, shown } = person('y\n');
+    expect(await jobs.run(['promote', queue.name, '--all'], io)).toBe(0);
+    expect(asked()).toBe(`Promote 1 job of ${queue.name}? [y/N] `);
+    expect(shown()).toBe(`Promoted 1 of 1 job of ${queue.name}.\n`);
+    expect(await queue.getJobState('later')).toBe('waiting');
+  });
+
+  it.each([
+    [[], 'Say what to do: chasquimq jobs <action> <queue>.'],
+    [['find'], 'Name a queue: chasquimq jobs find <queue>.'],
+    [['fnd', 'q'], 'There is no action fnd. Did you mean find?'],
+    [['find', 'q', '--state', 'done'], 'find is about jobs that are waiting-children, delayed,'],
+    [['promote', 'q', '--state', 'failed', '--yes'], 'promote is about jobs that are delayed, not "failed".'],
+    [['remove', 'q', '--yes'], 'remove wants ids, something to look for, or --all.'],
+    [['remove', 'q', '--all'], 'remove changes jobs, and there is nobody to ask: say --yes.'],
+    [
+      ['remove', 'q', '--all', '--name', 'x', '--yes'],
+      '--all means every job of these states: leave out the rest, or --all.',
+    ],
+    [['move', 'q', '--all', '--yes'], 'move wants a queue to move jobs to: --to <queue>.'],
+    [['move', 'q', '5', '--to', 'p', '--yes'], 'move takes what the server finds: leave out ids and --text.'],
+    [['find', 'q', '--to', 'p'], '--to belongs to move.'],
+    [['find', 'q', '--reset-attempts'], '--reset-attempts belongs to retry.'],
+  ])('refuses %j', async (args, message) => {
+    const { code, stderr } = await cli(['jobs', ...args]);
+    expect([code, stderr.startsWith(`chasquimq jobs: ${message}`)]).toEqual([2, true]);
+  });
+});
