@@ -296,20 +296,23 @@ export class Dispatcher {
     return this.next(slot);
   }
 
-  /** Runs an iteration once the next one is made. If that fails, it stays active and is tried again when it has stalled. */
+  /**
+   * Runs an iteration once the next one is made. If that fails, it stays active and is tried again when it has stalled. One that is not to run now has
+   * left the active ones already.
+   */
   private async runFollowed(slot: Slot, job: Job, batch: FetchedBatch): Promise<void> {
     this.unfollowed.add(slot);
     await batch.following;
     // else it went back meanwhile, and the slot may have another
     if (slot.job !== job || !this.unfollowed.delete(slot)) return;
     const refusal = batch.refused?.get(job.id as string);
-    if (!refusal && !this.stopped) {
+    if (refusal === undefined && !this.stopped) {
       if (!this.options.batches?.isFull) return this.run(slot);
       this.sender.gathering.add({ handle: slot.handle, kind: 'returned' });
       return this.release(slot);
     }
     if (!this.stopped) {
-      this.options.owner.emit('error', refusal);
+      if (refusal) this.options.owner.emit('error', refusal);
       this.sender.gathering.add({ handle: slot.handle, kind: 'moved' });
     }
     this.release(slot);

@@ -16,7 +16,10 @@ local function is_pending_iteration(queue, id)
   return tonumber(redis.call('ZSCORE', queue.base .. 'schedulers', scheduler)) == tonumber(slot)
 end
 
+local function scheduler_of(id) return (parts_of(id)) end
+
 return {
+  scheduler_of = scheduler_of,
   is_iteration = is_iteration,
   is_pending_iteration = is_pending_iteration,
 }

@@ -1,18 +1,17 @@
--- upsert_scheduler: makes a scheduler, or changes it, and makes its next iteration; once however often it is sent.
+-- upsert_scheduler: makes a scheduler, or changes it, and makes its next iteration; once however often it is sent. One that is paused stays so: what its
+-- next iteration would be is noted.
 -- KEYS    base (also: state meta log front jobs vitals traces active logged takes frames apart:<first> runs holes gone prioritized delayed delays
 --         completed failed waiting-children schedulers scheduler events trims wake logs:<id> de:<id> memo:<client>:<slot>)
--- ARGV    now_ms (epoch ms), client, call_slot, number, id, schedule (MessagePack: every_ms, next_ms, offset_ms, start_ms, limit of neither is
+-- ARGV    now_ms (epoch ms), client, call_slot, number, id, schedule (MessagePack: every_ms, next_ms, offset_ms, start_ms, jitter_ms, limit of neither is
 --         0 = none; offset_ms -1 = none), record (MessagePack: name, data, template, repeat), job (MessagePack: options, id_text,
 --         priority, lifo 1|0, group or nil; rules/schedulers)
--- RETURNS {slot, delay_ms} of the iteration | -10 | -11
+-- RETURNS {slot, delay_ms} of the iteration | 0 it is paused | -10 | -11
 -- ERRORS  -10 there is a job of the iteration's id, -11 in 33 slots there is      EVENTS added, waiting, delayed
 -- COST    O(log n), O(front list) when it replaces a waiting iteration
 -- SOURCE  BullMQ 6.7 Queue#upsertJobScheduler
 local Events = require('events')
 local Find = require('find')
-local Locate = require('locate')
 local Memo = require('memo')
-local Records = require('records')
 local Schedulers = require('schedulers')
 
 local ERROR_ID_TAKEN, ERROR_SLOTS_TAKEN, MOST_SLOTS = -10, -11, 33
@@ -20,12 +19,16 @@ local ERROR_ID_TAKEN, ERROR_SLOTS_TAKEN, MOST_SLOTS = -10, -11, 33
 -- What is asked for: id, every_ms, next_ms, offset_ms, start_ms, now_ms; and of what is there: latest, the slot of the latest iteration, before, the
 -- scheduler's record, replaced and early, jobs that make place (below).
 
+-- What is in the place of the latest iteration while a scheduler is paused: nothing is to be taken out.
+local HELD = { state = 'held' }
+
 -- The latest iteration, if a new one may take its place. One that waits stays while the queue is paused, as in BullMQ.
 local function replaceable(queue, asked)
+  if asked.before and (asked.before[Schedulers.HELD] or '') ~= '' then return HELD end
   local found = asked.latest and Find.locate(queue, Schedulers.iteration_id(asked.id, asked.latest))
   if not found then return nil end
   if found.state == 'waiting' and redis.call('HEXISTS', queue.base .. 'meta', 'paused') == 1 then return nil end
-  return (found.state == 'waiting' or found.state == 'delayed' or found.state == 'prioritized') and found or nil
+  return Schedulers.is_pending(found) and found or nil
 end
 
 -- The job that has the id of a pattern's next iteration, if it has ended and a later one is pending: it was promoted, and ran before its time.
@@ -62,16 +65,6 @@ local function free_slot(queue, asked)
   return ERROR_SLOTS_TAKEN
 end
 
-local function take_out(queue, found)
-  if found.state == 'waiting' then
-    Locate.leave_waiting(queue, found)
-  else
-    redis.call('ZREM', queue.base .. found.state, found.id)
-    if found.state == 'completed' then queue.completed = queue.completed - 1 end
-  end
-  Records.drop_records(queue, { found.id })
-end
-
 -- The phase of the slots. What is not said again goes by the iteration whose place is taken.
 local function offset_of(asked, slot)
   if asked.offset_ms >= 0 then return asked.offset_ms end
@@ -94,16 +87,18 @@ return function(keys, args)
   asked.early = ran_early(queue, asked)
   local slot = free_slot(queue, asked)
   if slot < 0 then return slot end
-  if asked.replaced then take_out(queue, asked.replaced) end
-  if asked.early then take_out(queue, asked.early) end
+  if asked.replaced and asked.replaced ~= HELD then Schedulers.take_out(queue, asked.replaced) end
+  if asked.early then Schedulers.take_out(queue, asked.early) end
   record[5], record[6] = asked.every_ms, offset_of(asked, slot)
-  redis.call('HSET', base .. 'scheduler', id, struct.pack('<d', count or 1) .. cmsgpack.pack(record))
+  local it = { id = Schedulers.iteration_id(id, slot), slot = slot, name = record[1], data = record[2], every_ms = asked.every_ms, jitter_ms = schedule[5],
+    options = job[1], id_text = job[2], priority = job[3], lifo = job[4] == 1, group = job[5] }
+  local is_paused = asked.before and asked.before[Schedulers.HELD]
+  if is_paused then record[Schedulers.HELD] = Schedulers.iteration_options(it, now_ms) end
+  redis.call('HSET', base .. 'scheduler', id, Schedulers.pack_scheduler(count or 1, record))
   redis.call('ZADD', base .. 'schedulers', slot, id)
-  Schedulers.add_iterations(queue, { { id = Schedulers.iteration_id(id, slot), slot = slot, name = record[1], data = record[2],
-    every_ms = asked.every_ms, options = job[1], id_text = job[2], priority = job[3], lifo = job[4] == 1,
-    group = job[5] } }, now_ms)
+  if not is_paused then Schedulers.add_iterations(queue, { it }, now_ms) end
   Events.flush_events(queue, now_ms)
-  local reply = { slot, math.max(slot - now_ms, 0) }
+  local reply = is_paused and 0 or { slot, math.max(Schedulers.due_of(it) - now_ms, 0) }
   Memo.remember(base, client, call_slot, number, reply)
   return reply
 end
