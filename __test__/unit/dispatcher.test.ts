@@ -653,7 +653,17 @@ describe('iterations of schedulers', () => {
     dispatcher.deliver(batch(2, 1));
     expect(ran).toEqual(['2']);
     expect(follow.mock.calls).toEqual([
-      [[{ id: 'repeat:s:5', scheduler: 's', name: 'job', opts: { repeat: { every: 5, count: 1 } } }]],
+      [
+        [
+          {
+            id: 'repeat:s:5',
+            scheduler: 's',
+            name: 'job',
+            opts: { repeat: { every: 5, count: 1 } },
+            token: 'worker:2.0',
+          },
+        ],
+      ],
     ]);
     followed(none);
     await tick();
@@ -668,6 +678,15 @@ describe('iterations of schedulers', () => {
     dispatcher.deliver(batch(1, 1, opts, iteration));
     await tick();
     expect(errors).toEqual([error]);
+    expect(flushes).toMatchObject([{ others: [{ handle: 10, kind: 'moved' }] }]);
+  });
+
+  it('that are not to run now are let go, and nobody is told', async () => {
+    const follow = () => Promise.resolve(new Map([['repeat:s:5', null]]));
+    const { dispatcher, errors, flushes } = stage({ follow, process: () => expect.unreachable() });
+    dispatcher.deliver(batch(1, 1, opts, iteration));
+    await tick();
+    expect(errors).toEqual([]);
     expect(flushes).toMatchObject([{ others: [{ handle: 10, kind: 'moved' }] }]);
   });
 

@@ -74,7 +74,7 @@ local function judge(queue, scheduler, slot, overlap, job)
   if overlap == 0 then return 'run' end
   if Stored.fields(redis.call('HGET', queue.base .. 'vitals', job.id)).di == dedup_id(scheduler) then return 'run', nil, true end
   local owner, started, ended = unended(queue, scheduler)
-  local has_met = started ~= nil and slot > started and (owner ~= nil or slot < ended)
+  local has_met = started ~= nil and slot >= started and (owner ~= nil or slot < ended)
   if overlap == SKIP and has_met then return 'skip' end
   if owner then return 'hold', owner end
   return 'run', nil, has_met

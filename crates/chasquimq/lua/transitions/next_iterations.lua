@@ -86,7 +86,7 @@ local function find_next(queue, items)
     local scheduler, rules, it, missed = { raw = raws[i] }, rules_of(item), nil, false
     if raws[i] then scheduler.count, scheduler.fields = Schedulers.read_scheduler(raws[i]) end
     -- what is stored of one that has no latest iteration any more tells that it goes on
-    local is_latest = scheduler.count and (not latest[i] or tonumber(latest[i]) == item[3])
+    local is_latest = scheduler.count and (not latest[i] or tonumber(latest[i]) == item[3]) and item[1] == Schedulers.iteration_id(item[2], item[3])
     if is_latest then it, missed = next_of(item, rules, scheduler, following.now_ms) end
     local drops_missed = missed and (rules.catch_up == Schedulers.CATCH_UP.NONE or rules.catch_up == Schedulers.CATCH_UP.LATEST)
     local runs, goes_on = true, true
