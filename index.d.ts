@@ -145,7 +145,10 @@ export declare class NativeQueue {
   returnJobs(state: string, skip: number, sources: Array<string>, now: number): Promise<NativeMoved>
   /** Tells parents that were moved what became of children that were not. */
   settleAdopted(cursor: string, sources: Array<string>, now: number): Promise<NativeSettled>
-  /** Makes or changes a scheduler; gives the time of its next iteration, and how far off it is in ms; nothing for one that is paused. */
+  /**
+   * r" Makes or changes a scheduler; gives the time of its next iteration, and how far off it is in ms; nothing for one that is paused. -1: the
+   * r" latest iteration was just taken; `next` is to be the time behind it.
+   */
   upsertScheduler(upsert: NativeUpsert, now: number): Promise<Array<number>>
   /** Makes what follows iterations that were taken; gives the time of each, 0 for nothing, -1 where the taken one is not to run. */
   nextIterations(taken: Array<NativeFollowing>, now: number): Promise<Array<number>>
@@ -555,6 +558,8 @@ export interface NativeFollowing {
   slot: number
   /** Time of the next; 0 = the scheduler knows. Nothing: there is none. */
   next?: number
+  /** The first time behind that of the one that was taken, where `next` passes it over because it is past. */
+  first?: number
   /** The scheduler's rules, if it has any. */
   rules?: NativeSchedulerRules
   /** Options of the next, JSON text, without what depends on its time. */
@@ -1022,6 +1027,10 @@ export interface NativeUpsert {
   start: number
   /** Most ms by which its jobs are due later than their times. */
   jitter?: number
+  /** `next` is the time behind this one, epoch ms; nothing: behind now. */
+  after?: number
+  /** What the scheduler was told before goes on where it is told the same again. */
+  keeps: boolean
 }
 
 /** What a worker is made from. */

@@ -176,6 +176,8 @@ describe('rules of schedulers', () => {
       at(NOON + 1);
       const gates = [stage.gate(), stage.gate(), stage.gate()];
       const ran: number[] = [];
+      await some.upsertJobScheduler('s', { ...repeat, overlap });
+      await some.promoteJobs();
       const log = new EventLog(
         worker(
           async (job) => {
@@ -186,8 +188,6 @@ describe('rules of schedulers', () => {
         ),
         ['active', 'completed'],
       );
-      await some.upsertJobScheduler('s', { ...repeat, overlap });
-      await some.promoteJobs();
       await log.get('active');
       await some.promoteJobs();
       return { gates, ran, log };

@@ -107,11 +107,11 @@ export async function followingOf(
 ): Promise<NativeFollowing | undefined> {
   const { repeat = {} } = opts as { repeat?: RepeatOptions };
   const slot = slotOf(id);
-  const { next, missed } = await runBehind(strategy, repeat, slot, name);
+  const { next, first, missed } = await runBehind(strategy, repeat, slot, name);
   const rules = rulesOf(repeat, missed, token);
   if (next === undefined && !rules) return undefined;
   const text = iterationText(opts, { ...repeat, count: iterationOf(repeat) });
-  return { id, scheduler, slot, opts: text, ...(next !== undefined && { next }), ...(rules && { rules }) };
+  return { id, scheduler, slot, opts: text, ...(next !== undefined && { next }), ...(first !== undefined && { first }), ...(rules && { rules }) };
 }
 
 /** A scheduler's rules as the engine takes them; undefined for one that has none, as most. */

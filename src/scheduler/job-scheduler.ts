@@ -14,7 +14,7 @@ import type { JobSchedulerJobOptions, JobSchedulerTemplateOptions, JobsOptions }
 import type { RepeatBaseOptions } from '../options/queue.js';
 import type { RepeatOptions } from '../options/repeat.js';
 import { QueueBase } from '../queue/queue-base.js';
-import { checkRepeat, iterationOf, nextRun, toMillis, withNumbers } from './next-run.js';
+import { checkRepeat, firstAfter, iterationOf, nextRun, toMillis, withNumbers } from './next-run.js';
 import { TelemetryAttributes } from '../telemetry/names.js';
 import { telemetryOf } from '../telemetry/trace.js';
 import type { GivenConnection } from '../types/given-connection.js';
@@ -24,6 +24,9 @@ import { SpanKind } from '../types/telemetry.js';
 
 /** Text of data and options that say nothing. */
 const EMPTY = '{}';
+
+/** Slot of an upsert that is to be asked again, with the time behind the latest run. */
+const ASK_BEHIND = -1;
 
 /** A scheduler as it is to be. */
 export interface Scheduler<T, N> {
@@ -156,6 +159,7 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
       next,
       ...(every && repeat.offset && { offset: repeat.offset }),
       ...(jitter && { jitter }),
+      keeps: !repeat.immediately,
       start: Math.max(scheduler.start ?? toMillis(startDate) ?? 0, 0),
     };
     const [slot, delay] = await this.takeSlot(repeat, upsert, now);
@@ -164,13 +168,21 @@ export class JobScheduler<B = Backend, ConnectionOptionsType = ConnectionOptions
 
   /**
    * Takes the slot of the next job. Of a pattern that job may be there already: somebody has promoted it, and it runs. Then the next one is that of the
-   * slot behind it. Without a scheduler it is a job of the user's, as which none may be made.
+   * slot behind it. Without a scheduler it is a job of the user's, as which none may be made. Or a worker has just taken the latest run: what follows that
+   * is not computed by the clock of this process, which may be ahead.
    */
   private async takeSlot(repeat: RepeatOptions, upsert: NativeUpsert, now: number): Promise<number[]> {
     const { id, name } = upsert;
-    for (let { next } = upsert; ;) {
+    for (let { next, after } = upsert; ;) {
+      const asked = { ...upsert, next, ...(after !== undefined && { after }) };
       try {
-        return await this[COMMANDS].starting((native) => native.upsertScheduler({ ...upsert, next }, now));
+        const made = await this[COMMANDS].starting((native) => native.upsertScheduler(asked, now));
+        if (made[0] !== ASK_BEHIND) return made;
+        const [found] = await this[COMMANDS].native.getScheduler(id);
+        const behind = found && (await firstAfter(this.repeatStrategy, repeat, found.next, name));
+        // without one it is upserted as it was
+        if (behind !== undefined && behind > found.next) next = behind;
+        after = found?.next;
       } catch (error) {
         if ((error as CodedError).code !== ErrorCode.SchedulerJobIdCollision) throw error;
         const [found] = await this[COMMANDS].native.getScheduler(id);

@@ -132,7 +132,7 @@ export async function nextRun(
 }
 
 /** The first time of a pattern after `from`, which is not before it; undefined when there is none. */
-async function firstAfter(
+export async function firstAfter(
   strategy: RepeatStrategy,
   repeat: RepeatOptions,
   from: number,
@@ -146,10 +146,18 @@ async function firstAfter(
   return next ? Math.max(next, from) : undefined;
 }
 
+/** Times of a pattern are not closer than this. */
+const SHORTEST_MS = 1000;
+
+/** Clocks of one deployment are not further apart than this. */
+const CLOCKS_MS = 5000;
+
 /** What follows an iteration that was taken. */
 export interface NextRun {
   /** As {@link nextRun}. */
   readonly next: number | undefined;
+  /** The time right behind the one that was taken, where `next` passes it over by a few seconds: whether it is past is a matter of clocks. */
+  readonly first?: number;
   /** The one that was taken is not to run: it was missed. */
   readonly missed: boolean;
 }
@@ -168,19 +176,22 @@ export async function runBehind(
   const isOver = (ms: number): boolean => endDate !== undefined && ms > (toMillis(endDate) ?? Infinity);
   if (limit !== undefined && iterationOf(repeat) > limit) return { next: undefined, missed: false };
   if (!pattern && catchUp === 'all') return { next: isOver(slot + every) ? undefined : 0, missed: false };
-  if (!pattern || (!catchUp && !jitter)) return { next: await nextRun(strategy, repeat, slot, name), missed: false };
-
+  if (!pattern) return { next: await nextRun(strategy, repeat, slot, name), missed: false };
   const now = Date.now();
+  if (!catchUp && !jitter && now - slot < SHORTEST_MS) {
+    return { next: await nextRun(strategy, repeat, slot, name), missed: false };
+  }
   const after = async (ms: number): Promise<number | undefined> => {
     const next = await firstAfter(strategy, repeat, ms, name);
     return next === undefined || isOver(next) ? undefined : next;
   };
   const following = await after(slot);
-  // a strategy that goes by nothing but the clock stands still
-  if (following === slot) return { next: await nextRun(strategy, repeat, slot, name), missed: false };
-  if (following === undefined || following + jitter >= now || catchUp === 'all') return { next: following, missed: false };
-  const next = catchUp === 'latest' ? await latestUntil(now, following, after) : await after(now);
-  return { next, missed: catchUp !== undefined };
+  // nothing, or a strategy that goes by the clock alone
+  if (following === undefined || following <= slot) return { next: await nextRun(strategy, repeat, slot, name), missed: false };
+  if (following + jitter >= now || catchUp === 'all') return { next: following, missed: false };
+  const next = catchUp === 'latest' ? await latestUntil(now, following, after) : await nextRun(strategy, repeat, slot, name);
+  const first = following + jitter >= now - CLOCKS_MS ? { first: following } : undefined;
+  return { next, missed: catchUp !== undefined, ...first };
 }
 
 /** The latest time until `end`, by halves; `known` is one of them. */

@@ -49,6 +49,21 @@ pub struct Upsert {
     pub start_ms: u64,
     /// Its jobs are due by up to so many ms later than their slots.
     pub jitter_ms: u64,
+    /// Of which slot `next_ms` is the time behind, epoch ms; 0: the time behind now.
+    pub after_ms: u64,
+    /// What the scheduler was told before goes on where it is told the same again.
+    pub keeps: bool,
+}
+
+/// What an upsert came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upserted {
+    /// Slot of the next iteration, and how far off it is, ms.
+    Made(u64, u64),
+    /// The scheduler is paused.
+    Paused,
+    /// Nothing yet: a worker has just taken the latest iteration. The caller upserts the time behind that.
+    AskBehind,
 }
 
 /// Where a scheduler that was paused goes on.
@@ -118,6 +133,8 @@ pub struct Following {
     pub slot: u64,
     /// Slot of the next; 0: the scheduler runs each so many ms, and knows. `None`: there is none.
     pub next_ms: Option<u64>,
+    /// The first slot behind the taken one, where `next_ms` passes it over because it is past.
+    pub first_ms: Option<u64>,
     /// The scheduler's rules, if it has any.
     pub rules: Option<Rules>,
     /// Options of the next, JSON text, without what depends on its slot.
@@ -166,25 +183,26 @@ pub fn scheduler_of<'a>(id: &'a str, options: &str) -> Option<&'a str> {
 }
 
 impl Queue {
-    /// Makes a scheduler or replaces what it was told, with its next iteration. Answers the slot of that, and how far off it is, ms; `None` for
-    /// one that is paused.
+    /// Makes a scheduler or replaces what it was told, with its next iteration.
     /// # Errors
     /// [`Error::IterationIdTaken`], [`Error::IterationSlotsTaken`]; [`Error::Invalid`] for options that are no object.
-    pub async fn upsert_scheduler(&self, now_ms: u64, upsert: &Upsert) -> Result<Option<(u64, u64)>> {
+    pub async fn upsert_scheduler(&self, now_ms: u64, upsert: &Upsert) -> Result<Upserted> {
         let (mut schedule, mut record, mut job) = (Packer::default(), Packer::default(), Packer::default());
-        schedule.array(5).int(upsert.every_ms as i64).int(upsert.next_ms as i64);
+        schedule.array(7).int(upsert.every_ms as i64).int(upsert.next_ms as i64);
         schedule.int(upsert.offset_ms.map_or(-1, |ms| ms as i64));
         schedule.int(upsert.start_ms as i64).int(upsert.jitter_ms as i64);
+        schedule.int(upsert.after_ms as i64).int(i64::from(upsert.keeps));
         record.array(4).str(&upsert.name).str(&upsert.data);
         record.str(&upsert.template).str(&upsert.repeat);
         pack_job(&mut job, 0, &upsert.id, &upsert.options, |_| {})?;
         let args = args![upsert.id.as_str(), &schedule, &record, &job];
         match self.run_once(&UPSERT_SCHEDULER, now_ms, &args).await? {
-            Value::Int(0) => Ok(None),
+            Value::Int(0) => Ok(Upserted::Paused),
+            Value::Int(-1) => Ok(Upserted::AskBehind),
             Value::Int(code) => Err(Error::from_code(code, &upsert.id, "", "addJobScheduler")),
             value => {
                 let mut reply = Reply::new("the answer to upsert_scheduler", value)?;
-                Ok(Some((reply.int()? as u64, reply.int()? as u64)))
+                Ok(Upserted::Made(reply.int()? as u64, reply.int()? as u64))
             }
         }
     }
@@ -197,12 +215,14 @@ impl Queue {
         let mut packed = Packer::default();
         packed.array(taken.len());
         for following in taken {
-            pack_job(&mut packed, 5, &following.scheduler, &following.options, |packed| {
+            pack_job(&mut packed, 6, &following.scheduler, &following.options, |packed| {
                 packed
                     .str(&following.id)
                     .str(&following.scheduler)
                     .int(following.slot as i64);
-                packed.int(next_of(following.next_ms));
+                packed
+                    .int(next_of(following.next_ms))
+                    .int(following.first_ms.unwrap_or(0) as i64);
                 match &following.rules {
                     Some(rules) => pack_rules(packed, rules),
                     None => drop(packed.int(0)),
@@ -344,7 +364,10 @@ fn read_scheduler(id: String, next_ms: u64, stored: &[u8]) -> Result<Scheduler> 
     let (name, data, template, repeat) = (text()?, text()?, text()?, text()?);
     reader.skip()?;
     let offset_ms = reader.int()? as u64;
-    let held = (values > 6).then(|| reader.str().map(str::to_owned)).transpose()?;
+    if values > 6 {
+        reader.skip()?;
+    }
+    let held = (values > 7).then(|| reader.str().map(str::to_owned)).transpose()?;
     Ok(Scheduler {
         id,
         next_ms,

@@ -1,6 +1,6 @@
 //! Commands about job schedulers.
 
-use chasquimq::{millis, CatchUp, Following, Overlap, Resumed, Resumption, Rules, Scheduler, Upsert};
+use chasquimq::{millis, CatchUp, Following, Overlap, Resumed, Resumption, Rules, Scheduler, Upsert, Upserted};
 use napi_derive::napi;
 
 use super::{commands::commands, NativeQueue};
@@ -30,6 +30,10 @@ pub struct NativeUpsert {
     pub start: f64,
     /// Most ms by which its jobs are due later than their times.
     pub jitter: Option<f64>,
+    /// `next` is the time behind this one, epoch ms; nothing: behind now.
+    pub after: Option<f64>,
+    /// What the scheduler was told before goes on where it is told the same again.
+    pub keeps: bool,
 }
 
 /// By what rules a scheduler runs.
@@ -73,6 +77,8 @@ pub struct NativeFollowing {
     pub slot: f64,
     /// Time of the next; 0 = the scheduler knows. Nothing: there is none.
     pub next: Option<f64>,
+    /// The first time behind that of the one that was taken, where `next` passes it over because it is past.
+    pub first: Option<f64>,
     /// The scheduler's rules, if it has any.
     pub rules: Option<NativeSchedulerRules>,
     /// Options of the next, JSON text, without what depends on its time.
@@ -132,6 +138,8 @@ impl From<NativeUpsert> for Upsert {
             offset_ms: upsert.offset.map(millis),
             start_ms: millis(upsert.start),
             jitter_ms: upsert.jitter.map_or(0, millis),
+            after_ms: upsert.after.map_or(0, millis),
+            keeps: upsert.keeps,
         }
     }
 }
@@ -176,6 +184,7 @@ impl From<NativeFollowing> for Following {
             scheduler: following.scheduler,
             slot: following.slot as u64,
             next_ms: following.next.map(millis),
+            first_ms: following.first.map(millis),
             rules: following.rules.map(Rules::from),
             options: following.opts,
         }
@@ -187,10 +196,14 @@ fn to_schedulers(found: impl IntoIterator<Item = Scheduler>) -> Vec<NativeSchedu
 }
 
 commands! {
-    /// Makes or changes a scheduler; gives the time of its next iteration, and how far off it is in ms; nothing for one that is paused.
+    /// Makes or changes a scheduler; gives the time of its next iteration, and how far off it is in ms; nothing for one that is paused. -1: the
+    /// latest iteration was just taken; `next` is to be the time behind it.
     async fn upsert_scheduler(queue, upsert: NativeUpsert, now: f64) -> Vec<f64> {
-        let made = queue.upsert_scheduler(now as u64, &upsert.into()).await?;
-        Ok(made.map_or_else(Vec::new, |(slot, delay)| vec![slot as f64, delay as f64]))
+        Ok(match queue.upsert_scheduler(now as u64, &upsert.into()).await? {
+            Upserted::Made(slot, delay) => vec![slot as f64, delay as f64],
+            Upserted::Paused => Vec::new(),
+            Upserted::AskBehind => vec![-1.0],
+        })
     }
 
     /// Makes what follows iterations that were taken; gives the time of each, 0 for nothing, -1 where the taken one is not to run.

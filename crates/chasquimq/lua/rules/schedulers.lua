@@ -3,7 +3,8 @@
 --   schedulers  sorted set of ids by the slot of the latest iteration
 --   scheduler   id -> count of iterations (a double), then a MessagePack array: name, data (JSON text), template (JSON text of its
 --               options), repeat (JSON text: when it runs, as the user said), every_ms (0 = at times the caller computes), offset_ms of
---               its slots from multiples of every_ms; of one that is paused also held, the JSON text of the options of the iteration that is to come
+--               its slots from multiples of every_ms; clock_ms, by how much the clock of who upserted it, or took an iteration, is before the server's: the slowest
+--               of late (false or left out = it is not known); of one that is paused also held, the JSON text of the options of the iteration that is to come
 --               ('' = none is). Its slot is that of the latest iteration then, and no job has it
 -- An iteration to write is {id, slot, name, data, every_ms, jitter_ms, priority, lifo, group, options, id_text}. group: as add names it, or nil. options: the JSON text of its options, but for
 -- those that depend on the slot, and its closing brace; id_text: the JSON text of its id up to the slot. Its job is due by up to jitter_ms later.
@@ -20,7 +21,11 @@ local State = require('state')
 local Stored = require('stored')
 local WaitingList = require('waiting_list')
 
-local COUNT_BYTES, HELD = 8, 7
+local COUNT_BYTES, CLOCK, HELD = 8, 7, 8
+-- Clocks of one deployment are not further apart than this, unless somebody fakes one.
+local CLOCKS_MS, FAKE_MS = 5000, 60000
+-- So much a run the slowest clock is forgotten: what differs by less is the same.
+local FORGET_MS = 50
 -- Hexadecimal digits of a hash that a double holds.
 local DIGITS = 13
 
@@ -122,6 +127,23 @@ local function add_iterations(queue, iterations, now_ms)
   if sooner or #due > 0 then WaitingList.wake(queue) end
 end
 
+-- What time it is for a scheduler whose iteration was taken, and how its clock_ms changes, if it does. A clock that is fast takes no run for missed which
+-- a slow one has made, and took for early.
+local function common_clock(known, now_ms, server_ms)
+  local own = now_ms - server_ms
+  if math.abs(own) > FAKE_MS then return now_ms, nil end
+  local slowest = known and own > known and math.min(own, known + FORGET_MS) or own
+  local common = math.max(math.min(now_ms, server_ms + (known or own)), now_ms - CLOCKS_MS)
+  return common, (not known or math.abs(slowest - known) >= FORGET_MS) and slowest or nil
+end
+
+-- Its clock_ms, once it is upserted. before: the stored fields, or nil.
+local function clock_of(before, now_ms)
+  local known = before and before[CLOCK]
+  local _, changed = common_clock(known, now_ms, Groups.server_ms())
+  return changed or known
+end
+
 -- A scheduler as it is stored.
 local function pack_scheduler(count, fields) return struct.pack('<d', count) .. cmsgpack.pack(fields) end
 
@@ -150,13 +172,17 @@ end
 
 return {
   COUNT_BYTES = COUNT_BYTES,
+  CLOCK = CLOCK,
   HELD = HELD,
+  CLOCKS_MS = CLOCKS_MS,
   CATCH_UP = CATCH_UP,
   iteration_id = iteration_id,
   read_scheduler = read_scheduler,
   slot_after = slot_after,
   next_slot = next_slot,
   due_of = due_of,
+  common_clock = common_clock,
+  clock_of = clock_of,
   iteration_options = iteration_options,
   pack_scheduler = pack_scheduler,
   is_pending = is_pending,

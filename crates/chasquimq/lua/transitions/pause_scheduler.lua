@@ -25,6 +25,7 @@ return function(keys, args)
   if not count then return 0 end
   if not fields[Schedulers.HELD] then
     local found = Schedulers.pending_at(queue, id, tonumber(latest))
+    fields[Schedulers.CLOCK] = fields[Schedulers.CLOCK] or false
     fields[Schedulers.HELD] = found and Stored.body(found.body)[2] or ''
     redis.call('HSET', base .. 'scheduler', id, Schedulers.pack_scheduler(count, fields))
     if found then

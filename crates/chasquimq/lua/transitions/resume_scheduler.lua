@@ -47,7 +47,7 @@ return function(keys, args)
       if slot < 0 then return slot end
       if next_ms > 0 and is_taken(queue, id, slot) then return ERROR_ID_TAKEN end
     end
-    fields[Schedulers.HELD] = nil
+    fields[Schedulers.HELD], fields[Schedulers.CLOCK] = nil, fields[Schedulers.CLOCK] or nil
     redis.call('HSET', base .. 'scheduler', id, Schedulers.pack_scheduler(count, fields))
     if slot then
       redis.call('ZADD', base .. 'schedulers', slot, id)

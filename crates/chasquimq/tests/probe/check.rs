@@ -365,7 +365,7 @@ fn schedulers(snapshot: &Snapshot, wrong: &mut Wrong) {
         let fields = raw.get(8..).map(Tree::one);
         let is_whole = fields
             .as_ref()
-            .is_some_and(|fields| matches!(fields.items().len(), 6 | 7));
+            .is_some_and(|fields| matches!(fields.items().len(), 6..=8));
         wrong.unless(is_whole, || format!("scheduler {id}: {fields:?}"));
     }
 }

@@ -13,6 +13,8 @@ pub struct Upsert {
     offset_ms: i64,
     start_ms: i64,
     jitter_ms: i64,
+    after_ms: i64,
+    keeps: bool,
     priority: i64,
     lifo: bool,
     number: u64,
@@ -27,6 +29,8 @@ impl Upsert {
             offset_ms: -1,
             start_ms: 0,
             jitter_ms: 0,
+            after_ms: 0,
+            keeps: true,
             priority: 0,
             lifo: false,
             number: 0,
@@ -60,6 +64,18 @@ impl Upsert {
         self
     }
 
+    /// The caller's time is the one behind this.
+    pub fn after(mut self, after_ms: i64) -> Self {
+        self.after_ms = after_ms;
+        self
+    }
+
+    /// Nothing of what it was told before counts.
+    pub fn anew(mut self) -> Self {
+        self.keeps = false;
+        self
+    }
+
     pub fn priority(mut self, priority: i64) -> Self {
         self.priority = priority;
         self
@@ -86,11 +102,13 @@ impl TestQueue {
     /// Makes or changes a scheduler.
     pub fn upsert(&mut self, now_ms: u64, upsert: &Upsert) -> String {
         let (mut schedule, mut record, mut job) = (Packer::default(), Packer::default(), Packer::default());
-        schedule.array(5).int(upsert.every_ms).int(upsert.next_ms);
+        schedule.array(7).int(upsert.every_ms).int(upsert.next_ms);
         schedule
             .int(upsert.offset_ms)
             .int(upsert.start_ms)
-            .int(upsert.jitter_ms);
+            .int(upsert.jitter_ms)
+            .int(upsert.after_ms)
+            .int(i64::from(upsert.keeps));
         record.array(4).str("n").str("1").str("T").str("R");
         job.array(4);
         pack_job(&mut job, upsert.id, upsert.priority, upsert.lifo);
@@ -120,11 +138,12 @@ impl TestQueue {
         packed.array(taken.len());
         for taken in taken {
             packed
-                .array(9)
+                .array(10)
                 .str(&taken.id)
                 .str(&taken.scheduler)
                 .int(taken.slot)
-                .int(taken.next_ms);
+                .int(taken.next_ms)
+                .int(taken.first_ms);
             if taken.token.is_empty() {
                 packed.int(0);
             } else {
@@ -174,6 +193,7 @@ pub struct Taken {
     scheduler: String,
     slot: i64,
     next_ms: i64,
+    first_ms: i64,
     overlap: i64,
     catch_up: i64,
     missed: i64,
@@ -187,6 +207,7 @@ impl Taken {
             scheduler: scheduler.to_owned(),
             slot,
             next_ms: 0,
+            first_ms: 0,
             overlap: 0,
             catch_up: 0,
             missed: 0,
@@ -203,6 +224,12 @@ impl Taken {
     /// What follows it: 0 = the scheduler knows, -1 = nothing.
     pub fn next(mut self, next_ms: i64) -> Self {
         self.next_ms = next_ms;
+        self
+    }
+
+    /// The time behind it, which the next one passes over.
+    pub fn first(mut self, first_ms: i64) -> Self {
+        self.first_ms = first_ms;
         self
     }
 
