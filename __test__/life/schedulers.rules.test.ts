@@ -33,7 +33,7 @@ describe('rules of schedulers', () => {
   });
   const queue = () => stage.queue() as unknown as Queue;
   const worker = (handler: (job: Job) => Promise<unknown>, opts: Partial<WorkerOptions> = {}) =>
-    stage.worker(handler as never, opts as never) as unknown as Worker;
+    stage.worker(handler as never, opts) as unknown as Worker;
   const slotOf = (job: { id?: string } | undefined) => Number(job?.id?.split(':').at(-1));
   const slots = async (from: Queue, ...states: ('waiting' | 'delayed' | 'active' | 'completed')[]) =>
     (await from.getJobs(states)).map(slotOf);
@@ -366,6 +366,49 @@ describe('rules of schedulers', () => {
       await until('all of them', () => ran.length === expected.length);
       expect(ran).toEqual(expected);
       expect(await some.getDelayedCount()).toBe(0);
+    });
+  });
+
+  const utc = (text: string) => Date.parse(`${text}:00.000Z`);
+  const inZone = (pattern: string): Repeat => ({ pattern, tz: 'Europe/Paris' });
+  /** Where clocks go forward, at 01:00 UTC of 2031-03-30, and back, at 01:00 UTC of 2031-10-26. */
+  const changes: [string, Repeat, string, string[]][] = [
+    ['forward, each day', inZone('30 2 * * *'), '2031-03-29T12:00', ['03-30T01:30', '03-31T00:30', '04-01T00:30']],
+    ['back, each day', inZone('30 2 * * *'), '2031-10-25T12:00', ['10-26T00:30', '10-27T01:30', '10-28T01:30']],
+    ['forward, each hour', inZone('0 * * * *'), '2031-03-29T23:30', ['03-30T00:00', '03-30T01:00', '03-30T02:00']],
+    ['back, each hour', inZone('0 * * * *'), '2031-10-25T23:30', ['10-26T00:00', '10-26T01:00', '10-26T02:00']],
+    [
+      'forward, by `every`',
+      { every: HOUR, offset: 0 },
+      '2031-03-29T23:30',
+      ['03-29T23:30', '03-30T00:30', '03-30T01:30'],
+    ],
+    ['back, by `every`', { every: HOUR, offset: 0 }, '2031-10-25T23:30', ['10-25T23:30', '10-26T00:30', '10-26T01:30']],
+  ];
+
+  describe.each(changes)('clocks that go %s', (_, repeat, from, times) => {
+    const expected = times.map((time) => utc(`2031-${time}`));
+
+    it('all runs are made up for', async () => {
+      at(utc(from));
+      const some = queue();
+      await some.upsertJobScheduler('s', { ...repeat, catchUp: 'all' });
+      at(expected[2] + 1);
+      const ran: number[] = [];
+      worker((job) => Promise.resolve(ran.push(slotOf(job))));
+      await until('all of them', () => ran.length === 3);
+      expect(ran).toEqual(expected);
+    });
+
+    it('the latest run is made up for', async () => {
+      at(utc(from));
+      const some = queue();
+      await some.upsertJobScheduler('s', { ...repeat, catchUp: 'latest' });
+      at(expected[2] + 1);
+      const ran: number[] = [];
+      worker((job) => Promise.resolve(ran.push(slotOf(job))));
+      await until('it', () => ran.length === 1);
+      expect(ran).toEqual([expected[2]]);
     });
   });
 

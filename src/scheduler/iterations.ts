@@ -111,7 +111,15 @@ export async function followingOf(
   const rules = rulesOf(repeat, missed, token);
   if (next === undefined && !rules) return undefined;
   const text = iterationText(opts, { ...repeat, count: iterationOf(repeat) });
-  return { id, scheduler, slot, opts: text, ...(next !== undefined && { next }), ...(first !== undefined && { first }), ...(rules && { rules }) };
+  return {
+    id,
+    scheduler,
+    slot,
+    opts: text,
+    ...(next !== undefined && { next }),
+    ...(first !== undefined && { first }),
+    ...(rules && { rules }),
+  };
 }
 
 /** A scheduler's rules as the engine takes them; undefined for one that has none, as most. */

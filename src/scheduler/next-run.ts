@@ -187,9 +187,11 @@ export async function runBehind(
   };
   const following = await after(slot);
   // nothing, or a strategy that goes by the clock alone
-  if (following === undefined || following <= slot) return { next: await nextRun(strategy, repeat, slot, name), missed: false };
+  if (following === undefined || following <= slot)
+    return { next: await nextRun(strategy, repeat, slot, name), missed: false };
   if (following + jitter >= now || catchUp === 'all') return { next: following, missed: false };
-  const next = catchUp === 'latest' ? await latestUntil(now, following, after) : await nextRun(strategy, repeat, slot, name);
+  const next =
+    catchUp === 'latest' ? await latestUntil(now, following, after) : await nextRun(strategy, repeat, slot, name);
   const first = following + jitter >= now - CLOCKS_MS ? { first: following } : undefined;
   return { next, missed: catchUp !== undefined, ...first };
 }
