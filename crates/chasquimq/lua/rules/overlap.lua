@@ -53,15 +53,23 @@ local function drop(queue, job)
   WaitingList.wake_for_work(queue)
 end
 
+-- Notes in a run's state fields that another waits for it; false where they say so already.
+local function note_held(fields, id)
+  fields.hd = fields.hd or {}
+  for _, held in ipairs(fields.hd) do
+    if held == id then return false end
+  end
+  WaitingList.append(fields.hd, id)
+  return true
+end
+
 -- An active job waits until the owner has ended. Its start is not counted.
 local function hold(queue, job, owner, now_ms)
   local fields, of_owner = Lock.leave_active(queue, job), Stored.fields(redis.call('HGET', queue.base .. 'vitals', owner))
   local due_ms = now_ms + LOOK_AGAIN_MS
   fields.as, fields.d = job.active[2] - 1, LOOK_AGAIN_MS
   Locate.store_fields(queue, job.id, fields)
-  of_owner.hd = of_owner.hd or {}
-  WaitingList.append(of_owner.hd, job.id)
-  Locate.store_fields(queue, owner, of_owner)
+  if note_held(of_owner, job.id) then Locate.store_fields(queue, owner, of_owner) end
   GroupOrder.hold(queue, job.active[7], job.id)
   local is_sooner = Delayed.delay_jobs(queue, { job.id }, { due_ms })
   Events.emit_job(queue, 'delayed', job.id, nil, 'delay', State.whole(due_ms))

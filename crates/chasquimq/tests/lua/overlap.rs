@@ -69,11 +69,17 @@ fn a_run_waits_until_the_one_before_has_ended() {
     queue.key_is("active", "repeat:s:1000=[1000 1 w '']");
     queue.key_is("schedulers", "s@1100");
     queue.events_are("[X delayed [repeat:s:1100] delay [6105]]");
-    queue.step(Step::by("w").at(1250).done_record("repeat:s:1000", "1").want(1));
-    queue.key_is("active", "repeat:s:1100=[1250 1 w '']");
+    // it is looked at again, should nobody tell
+    let fields = queue.command("HGET", "vitals", &["repeat:s:1000"]);
+    queue.step(Step::by("w").at(6105).want(1));
+    assert_eq!(queue.follow_all(6105, &[Taken::of("s", 1100).rules(QUEUE, 0)]), "[-1]");
+    queue.key_is("delayed", "repeat:s:1100@11105+0");
+    assert_eq!(queue.command("HGET", "vitals", &["repeat:s:1000"]), fields);
+    queue.step(Step::by("w").at(6250).done_record("repeat:s:1000", "1").want(1));
+    queue.key_is("active", "repeat:s:1100=[6250 1 w '']");
     assert_eq!(
-        queue.follow_all(1251, &[Taken::of("s", 1100).rules(QUEUE, NONE)]),
-        "[1300]"
+        queue.follow_all(6251, &[Taken::of("s", 1100).rules(QUEUE, NONE)]),
+        "[6300]"
     );
     queue.key_is("de:repeat:s", "repeat:s:1100");
 }
