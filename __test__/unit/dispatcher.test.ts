@@ -703,6 +703,19 @@ describe('iterations of schedulers', () => {
     expect(flushes).toMatchObject([{ others: [{ handle: 10, kind: 'returned' }] }]);
   });
 
+  it("that have left the worker before they go back are nobody's error", async () => {
+    const follow = () => Promise.resolve(new Map([['repeat:s:5', null]]));
+    const { dispatcher, errors, acknowledge } = stage({ follow, process: () => expect.unreachable() });
+    dispatcher.deliver(batch(1, 1, opts, iteration));
+    dispatcher.pause();
+    await dispatcher.whenQuiet();
+    await tick();
+    acknowledge({
+      rejected: [{ handle: 10, error: { message: 'Missing key for job repeat:s:5. moveToFinished', number: -1 } }],
+    });
+    expect(errors).toEqual([]);
+  });
+
   it('that went back at a pause let go of none that came in their place', async () => {
     const follows: ((failed: ReadonlyMap<string, Error>) => void)[] = [];
     const follow = () => new Promise<ReadonlyMap<string, Error>>((resolve) => follows.push(resolve));
