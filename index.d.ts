@@ -153,10 +153,19 @@ export declare class NativeQueue {
   returnJobs(state: string, skip: number, sources: Array<string>, now: number): Promise<NativeMoved>
   /** Tells parents that were moved what became of children that were not. */
   settleAdopted(cursor: string, sources: Array<string>, now: number): Promise<NativeSettled>
-  /** Makes or changes a scheduler; gives the time of its next iteration, and how far off it is in ms. */
+  /**
+   * r" Makes or changes a scheduler; gives the time of its next iteration, and how far off it is in ms; nothing for one that is paused. -1: the
+   * r" latest iteration was just taken; `next` is to be the time behind it.
+   */
   upsertScheduler(upsert: NativeUpsert, now: number): Promise<Array<number>>
-  /** Makes what follows iterations that were taken; gives the time of each, 0 for nothing. */
+  /** Makes what follows iterations that were taken; gives the time of each, 0 for nothing, -1 where the taken one is not to run. */
   nextIterations(taken: Array<NativeFollowing>, now: number): Promise<Array<number>>
+  /** Pauses a scheduler; false when there is none. */
+  pauseScheduler(id: string, now: number): Promise<boolean>
+  /** Lets a scheduler go on; false when there is none, nothing when it holds another iteration by now. */
+  resumeScheduler(resumption: NativeResumption, now: number): Promise<boolean | undefined | null>
+  /** Adds a job of a scheduler now; gives its id, or nothing when there is no such scheduler. */
+  runScheduler(id: string, opts: string, now: number): Promise<string | undefined | null>
   /** Removes a scheduler; false when there is none. */
   removeScheduler(id: string, now: number): Promise<boolean>
   /** One scheduler, or none. */
@@ -561,12 +570,18 @@ export interface NativeFlows {
 
 /** What follows an iteration that was taken. */
 export interface NativeFollowing {
+  /** Id of the one that was taken. */
+  id: string
   /** The scheduler. */
   scheduler: string
   /** Time for which the one that was taken was made, epoch ms. */
   slot: number
-  /** Time of the next; 0 = the scheduler knows. */
-  next: number
+  /** Time of the next; 0 = the scheduler knows. Nothing: there is none. */
+  next?: number
+  /** The first time behind that of the one that was taken, where `next` passes it over because it is past. */
+  first?: number
+  /** The scheduler's rules, if it has any. */
+  rules?: NativeSchedulerRules
   /** Options of the next, JSON text, without what depends on its time. */
   opts: string
 }
@@ -880,6 +895,20 @@ export interface NativeRejected {
   error: NativeError
 }
 
+/** Where a scheduler goes on. */
+export interface NativeResumption {
+  /** The scheduler. */
+  id: string
+  /** What it held. */
+  held: string
+  /** Time of the next iteration, epoch ms; 0 = the scheduler knows. Nothing: there is none. */
+  next?: number
+  /** Options of the next iteration, JSON text, without what depends on its time. */
+  opts: string
+  /** Most ms by which its jobs are due later than their times. */
+  jitter: number
+}
+
 /** A stored scheduler. JSON texts where BullMQ has values. */
 export interface NativeScheduler {
   /** Its id. */
@@ -898,6 +927,22 @@ export interface NativeScheduler {
   repeat: string
   /** By how much its times are off. */
   offset: number
+  /** Of one that is paused, the options of the iteration that is to come, JSON text; empty = none is. */
+  held?: string
+}
+
+/** By what rules a scheduler runs. */
+export interface NativeSchedulerRules {
+  /** `skip` or `queue`. */
+  overlap?: string
+  /** `none`, `latest` or `all`. */
+  catchUp?: string
+  /** Whether the one that was taken was missed, where its scheduler does not know. */
+  missed: boolean
+  /** Most ms by which its jobs are due later than their times. */
+  jitter: number
+  /** Token of who holds the one that was taken. */
+  token: string
 }
 
 /** How to ask sentinels. */
@@ -1028,6 +1073,12 @@ export interface NativeUpsert {
   offset?: number
   /** Not before, epoch ms; 0 = no matter. */
   start: number
+  /** Most ms by which its jobs are due later than their times. */
+  jitter?: number
+  /** `next` is the time behind this one, epoch ms; nothing: behind now. */
+  after?: number
+  /** What the scheduler was told before goes on where it is told the same again. */
+  keeps: boolean
 }
 
 /** What a worker is made from. */

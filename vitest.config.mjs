@@ -44,7 +44,7 @@ const STANDALONE_ONLY = {
   'a chaos run kills workers there, too': ['schedulers.kill', 'worker.kill'],
   'its leases of a second are lost when a server that all share is busy for so long': ['worker.lease'],
   'another does the same to all keys at once (foreign-keys)': ['keys.replaced'],
-  'it compares with BullMQ, which takes a cluster in another form': ['swap', 'worker.mixed'],
+  'it compares with BullMQ, which takes a cluster in another form': ['schedulers.storm', 'swap', 'worker.mixed'],
 };
 
 /** BullMQ's queues move in a Cluster as on one server. */

@@ -1,6 +1,7 @@
 // What follows a scheduler's job is made exactly once, whoever takes the job and dies.
 import { describe, expect, it } from 'vitest';
 import type { Job, JobType, Queue } from 'bullmq';
+import type { Queue as OurQueue } from '../../src/index.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { Program } from '../support/program.js';
 import { Random } from '../support/random.js';
@@ -44,6 +45,21 @@ describe('schedulers', () => {
     expect(await counts(queue)).toEqual({ waiting: 0, active: 0, delayed: 1, completed: 1, failed: 0 });
     expect(others.flatMap(({ lines }) => lines).filter((line) => line.startsWith('ran'))).toEqual([`ran ${first.id}`]);
     expect(await queue.getJobScheduler('s')).toMatchObject({ iterationCount: 2 });
+  });
+
+  it.each(['skip', 'queue'] as const)('a worker that is killed in a run that none overlaps: %s', async (overlap) => {
+    const queue = stage.queue() as unknown as OurQueue;
+    const dying = start({ DIE_AFTER: 1 });
+    await dying.said('ready');
+    const first = await queue.upsertJobScheduler('s', { every: 100, overlap });
+    expect(await dying.ended).toEqual({ code: null, signal: 'SIGKILL' });
+
+    const other = start();
+    await other.said('ran', 5);
+    const ran = other.lines.filter((line) => line.startsWith('ran')).map((line) => line.slice('ran '.length));
+    // it runs again, once the lease has run out, and before the others
+    expect(ran[0]).toBe(first.id);
+    expect(new Set(ran).size).toBe(ran.length);
   });
 
   it('many workers, some of which are killed, and many schedulers', async () => {

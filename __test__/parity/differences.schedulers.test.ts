@@ -1,5 +1,5 @@
 // Pins wanted differences in job schedulers, on both libraries: what BullMQ does, and what this package does instead. Titles carry ids.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { JobSchedulerTemplateOptions, RepeatOptions } from 'bullmq';
 import { libraries } from '../support/libraries.js';
 import { sideOf } from '../support/sides.js';
@@ -38,6 +38,17 @@ describe.each(libraries)('$name: differences, schedulers', ({ name, lib }) => {
     const opts = { parent: { id: '1', queue: queue.qualifiedName } } as JobSchedulerTemplateOptions;
     const outcome = await told(queue.upsertJobScheduler('s', { every: 60_000 }, { opts }));
     expect(outcome).toBe(of({ bullmq: 'done', chasquimq: 'NotSupportedError' }));
+  });
+
+  it('upsert-of-a-due-run', async () => {
+    const now = Date.now;
+    const queue = stage.queue();
+    const repeat = { pattern: '0 0 * * *', tz: 'Etc/UTC' };
+    const due = await queue.upsertJobScheduler('s', repeat);
+    vi.spyOn(Date, 'now').mockImplementation(() => now() + 86_400_000);
+    const again = await queue.upsertJobScheduler('s', repeat);
+    vi.restoreAllMocks();
+    expect(again?.id === due?.id).toBe(of({ bullmq: false, chasquimq: true }));
   });
 
   it('next-run-not-computed', async () => {

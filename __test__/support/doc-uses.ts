@@ -178,9 +178,21 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
   ],
   'docs/guides/schedulers.md': [
     {
-      with: 'upsertJobScheduler',
+      with: "removeJobScheduler('cleanup')",
       after: 'console.log((await queue.getJobSchedulers()).map(({ key }) => key).join());',
       says: ['report'],
+    },
+    {
+      with: 'pauseJobScheduler',
+      after: 'console.log(await queue.getJobCounts("waiting", "delayed"));',
+      says: ['{ waiting: 1, delayed: 1 }'],
+    },
+    {
+      with: "overlap: 'skip'",
+      after: `
+        const { overlap, catchUp, jitter } = (await queue.getJobScheduler('import')) ?? {};
+        console.log(overlap, catchUp, jitter);`,
+      says: ['skip latest 5000'],
     },
   ],
   'docs/guides/flows.md': [

@@ -75,6 +75,7 @@ export async function fillEveryKey(stage: Stage, redis: Redis, part: string): Pr
   await queue.removeGlobalRateLimit();
 
   await addGrouped(queue, redis);
+  await addScheduler(queue, redis);
   worker.concurrency = 3;
   await queue.add('held-plain', 1);
   await queue.add('held-named', 1, { jobId: 'held' });
@@ -190,6 +191,13 @@ async function addGrouped(queue: Queue, redis: Redis): Promise<void> {
   );
 }
 
+/** A scheduler, one run of which has ended. */
+async function addScheduler(queue: Queue, redis: Redis): Promise<void> {
+  const repeat = { every: 1_000, overlap: 'skip' } as const;
+  await (queue as unknown as OurQueue).upsertJobScheduler('often', repeat, { name: 'iteration', data: 1 });
+  await until('a run', async () => (await keysOf(redis, queue, 'scheduler-runs')).length === 1);
+}
+
 /** Jobs that wait in every way. */
 async function addWaiting(queue: Queue): Promise<void> {
   const bulk = await queue.addBulk(Array.from({ length: 4 }, () => ({ name: 'in-frame', data: 1 })));
@@ -206,5 +214,4 @@ async function addWaiting(queue: Queue): Promise<void> {
   const groups = queue as unknown as OurQueue;
   await groups.add('grouped', 1, { group: { id: 'waiting' } });
   await groups.add('grouped-later', 1, { delay: 10, group: { id: 'waiting', maxSize: 100 } });
-  await queue.upsertJobScheduler('often', { every: 1_000 }, { name: 'iteration', data: 1 });
 }

@@ -19,6 +19,7 @@ export const proofs: Readonly<Record<string, readonly string[]>> = {
     'GroupLimit.max',
     'GroupLimit.duration',
   ],
+  'life/schedulers.rules': ['RepeatOptions.overlap', 'RepeatOptions.catchUp', 'RepeatOptions.jitter'],
   'life/worker.ttl': [
     'DefaultJobOptions.timeout',
     'DefaultJobOptions.timeoutIsFinal',

@@ -653,7 +653,17 @@ describe('iterations of schedulers', () => {
     dispatcher.deliver(batch(2, 1));
     expect(ran).toEqual(['2']);
     expect(follow.mock.calls).toEqual([
-      [[{ id: 'repeat:s:5', scheduler: 's', name: 'job', opts: { repeat: { every: 5, count: 1 } } }]],
+      [
+        [
+          {
+            id: 'repeat:s:5',
+            scheduler: 's',
+            name: 'job',
+            opts: { repeat: { every: 5, count: 1 } },
+            token: 'worker:2.0',
+          },
+        ],
+      ],
     ]);
     followed(none);
     await tick();
@@ -671,6 +681,15 @@ describe('iterations of schedulers', () => {
     expect(flushes).toMatchObject([{ others: [{ handle: 10, kind: 'moved' }] }]);
   });
 
+  it('that are not to run now are let go, and nobody is told', async () => {
+    const follow = () => Promise.resolve(new Map([['repeat:s:5', null]]));
+    const { dispatcher, errors, flushes } = stage({ follow, process: () => expect.unreachable() });
+    dispatcher.deliver(batch(1, 1, opts, iteration));
+    await tick();
+    expect(errors).toEqual([]);
+    expect(flushes).toMatchObject([{ others: [{ handle: 10, kind: 'moved' }] }]);
+  });
+
   it('that are not followed yet go back at a pause', async () => {
     let followed = (_failed: ReadonlyMap<string, Error>): void => {};
     const follow = () => new Promise<ReadonlyMap<string, Error>>((resolve) => (followed = resolve));
@@ -682,6 +701,19 @@ describe('iterations of schedulers', () => {
     followed(none);
     await tick();
     expect(flushes).toMatchObject([{ others: [{ handle: 10, kind: 'returned' }] }]);
+  });
+
+  it("that have left the worker before they go back are nobody's error", async () => {
+    const follow = () => Promise.resolve(new Map([['repeat:s:5', null]]));
+    const { dispatcher, errors, acknowledge } = stage({ follow, process: () => expect.unreachable() });
+    dispatcher.deliver(batch(1, 1, opts, iteration));
+    dispatcher.pause();
+    await dispatcher.whenQuiet();
+    await tick();
+    acknowledge({
+      rejected: [{ handle: 10, error: { message: 'Missing key for job repeat:s:5. moveToFinished', number: -1 } }],
+    });
+    expect(errors).toEqual([]);
   });
 
   it('that went back at a pause let go of none that came in their place', async () => {

@@ -24,7 +24,25 @@ export interface RepeatOptions {
   jobId?: string;
   /** IANA time zone of `pattern`. */
   tz?: string;
+  /**
+   * What becomes of a run that is due while the one before has not ended: both run, it is skipped, or it waits for that end. Not in BullMQ.
+   * @defaultValue 'allow'
+   */
+  overlap?: SchedulerOverlap;
+  /**
+   * What becomes of runs that were missed, that is, the next one was due before a worker took them. Without it the first of them runs late, and the
+   * others are skipped. Not in BullMQ.
+   */
+  catchUp?: SchedulerCatchUp;
+  /** Most milliseconds by which each run is late, always the same of one run, so that many schedulers do not run at once. Not in BullMQ. */
+  jitter?: number;
 }
+
+/** What becomes of a run that is due while the one before has not ended. */
+export type SchedulerOverlap = 'allow' | 'skip' | 'queue';
+
+/** Which of the runs that were missed are made up for. */
+export type SchedulerCatchUp = 'none' | 'latest' | 'all';
 
 /** A repetition as it is stored. */
 export type RepeatableOptions = {

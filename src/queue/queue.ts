@@ -255,7 +255,7 @@ export class Queue<
    * missed while no worker was there are skipped.
    * @param repeatOpts `every` (milliseconds) or `pattern` (cron, in the time zone `tz`)
    * @param jobTemplate name (default: the id), data and options of the jobs
-   * @returns the next job; undefined when there is none, because of `limit` or `endDate`, and nothing was stored
+   * @returns the next job; undefined when there is none, because of `limit` or `endDate`, and nothing was stored, or because the scheduler is paused
    * @throws (rejects) Error with BullMQ's text for options it refuses, cron-parser's for a pattern it cannot read
    */
   async upsertJobScheduler(
@@ -293,6 +293,31 @@ export class Queue<
   /** Number of schedulers. */
   getJobSchedulersCount(): Promise<number> {
     return this[SCHEDULING].getSchedulersCount();
+  }
+
+  /**
+   * Pauses a scheduler: until it is resumed it adds no jobs, whoever upserts it. Its next job is taken back; one that has started goes on. Not in BullMQ.
+   * @returns whether there is such a scheduler
+   */
+  pauseJobScheduler(jobSchedulerId: string): Promise<boolean> {
+    return this[SCHEDULING].pauseJobScheduler(jobSchedulerId);
+  }
+
+  /**
+   * Lets a scheduler go on that is paused. Runs that lie in the pause are not made up for. Not in BullMQ.
+   * @returns whether there is such a scheduler
+   */
+  resumeJobScheduler(jobSchedulerId: string): Promise<boolean> {
+    return this[SCHEDULING].resumeJobScheduler(jobSchedulerId);
+  }
+
+  /**
+   * Adds a job of a scheduler now, also of one that is paused. When the scheduler runs next does not change, and `limit` does not count the job.
+   * Not in BullMQ.
+   * @returns the job; undefined when there is no such scheduler
+   */
+  runJobSchedulerNow(jobSchedulerId: string): Promise<Job<DataType, ResultType, NameType> | undefined> {
+    return this[SCHEDULING].runJobSchedulerNow<DataType, ResultType, NameType>(jobSchedulerId);
   }
 
   /**

@@ -2,10 +2,10 @@
 import { COMMANDS } from '../connection/members.js';
 import { iterationText } from './iteration-options.js';
 import type { JobsOptions } from '../options/job.js';
-import type { NativeFollowing } from '../native/types.js';
+import type { NativeFollowing, NativeSchedulerRules } from '../native/types.js';
 import type { AdvancedRepeatOptions } from '../options/queue.js';
 import type { RepeatOptions } from '../options/repeat.js';
-import { defaultRepeatStrategy, iterationOf, nextRun } from './next-run.js';
+import { defaultRepeatStrategy, iterationOf, runBehind } from './next-run.js';
 import type { JobQueue } from '../job/minimal-queue.js';
 import type { RepeatStrategy } from '../types/repeat-strategy.js';
 
@@ -19,6 +19,8 @@ export interface TakenIteration {
   readonly scheduler: string;
   readonly name: string;
   readonly opts: JobsOptions;
+  /** Token of who holds it; without one it is followed, and not judged. */
+  readonly token?: string;
 }
 
 /** The strategy a queue or worker was given, or cron. */
@@ -35,7 +37,7 @@ export function slotOf(id: string): number {
 /** Something that follows an iteration, on its way to the engine. */
 interface Asked {
   readonly following: NativeFollowing;
-  readonly resolve: () => void;
+  readonly resolve: (mayRun: boolean) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -49,23 +51,26 @@ export class Follower {
 
   constructor(private readonly queue: JobQueue) {}
 
-  /** @returns by id, the iterations for which that failed, and why; empty as a rule */
-  async follow(taken: readonly TakenIteration[]): Promise<ReadonlyMap<string, Error>> {
+  /**
+   * @returns by id, the iterations that must not run: those for which that failed, and why; null for those that have left the worker, as the
+   * scheduler's rules say. Empty as a rule
+   */
+  async follow(taken: readonly TakenIteration[]): Promise<ReadonlyMap<string, Error | null>> {
     const strategy = strategyOf(this.queue.opts);
-    const failed = new Map<string, Error>();
+    const refused = new Map<string, Error | null>();
     const followOne = async (iteration: TakenIteration): Promise<void> => {
       try {
         const following = await followingOf(iteration, strategy);
-        if (following) await this.ask(following);
+        if (following && !(await this.ask(following))) refused.set(iteration.id, null);
       } catch (error) {
-        failed.set(iteration.id, asFailure(error));
+        refused.set(iteration.id, asFailure(error));
       }
     };
     await Promise.all(taken.map(followOne));
-    return failed;
+    return refused;
   }
 
-  private ask(following: NativeFollowing): Promise<void> {
+  private ask(following: NativeFollowing): Promise<boolean> {
     return new Promise((resolve, reject) => {
       this.asked.push({ following, resolve, reject });
       if (this.isSending) return;
@@ -80,8 +85,8 @@ export class Follower {
       this.asked = [];
       const followings = asked.map(({ following }) => following);
       try {
-        await this.queue[COMMANDS].native.nextIterations(followings, Date.now());
-        for (const { resolve } of asked) resolve();
+        const slots = await this.queue[COMMANDS].native.nextIterations(followings, Date.now());
+        asked.forEach(({ resolve }, i) => resolve(slots[i] >= 0));
       } catch (error) {
         for (const { reject } of asked) reject(error);
       }
@@ -95,14 +100,35 @@ function asFailure(cause: unknown): Error {
   return new Error(`Failed to add repeatable job for next iteration: ${message ?? String(cause)}`, { cause });
 }
 
-/** What follows an iteration; undefined when it was the last. */
+/** What follows an iteration; undefined when it was the last, and nobody asks whether it is to run. */
 export async function followingOf(
-  { id, scheduler, name, opts }: TakenIteration,
+  { id, scheduler, name, opts, token }: TakenIteration,
   strategy: RepeatStrategy,
 ): Promise<NativeFollowing | undefined> {
   const { repeat = {} } = opts as { repeat?: RepeatOptions };
   const slot = slotOf(id);
-  const next = await nextRun(strategy, repeat, slot, name);
-  if (next === undefined) return undefined;
-  return { scheduler, slot, next, opts: iterationText(opts, { ...repeat, count: iterationOf(repeat) }) };
+  const { next, first, missed } = await runBehind(strategy, repeat, slot, name);
+  const rules = rulesOf(repeat, missed, token);
+  if (next === undefined && !rules) return undefined;
+  const text = iterationText(opts, { ...repeat, count: iterationOf(repeat) });
+  return {
+    id,
+    scheduler,
+    slot,
+    opts: text,
+    ...(next !== undefined && { next }),
+    ...(first !== undefined && { first }),
+    ...(rules && { rules }),
+  };
+}
+
+/** A scheduler's rules as the engine takes them; undefined for one that has none, as most. */
+function rulesOf(
+  { overlap = 'allow', catchUp, jitter = 0 }: RepeatOptions,
+  missed: boolean,
+  token: string | undefined,
+): NativeSchedulerRules | undefined {
+  if (overlap === 'allow' && !catchUp && !jitter) return undefined;
+  if (token === undefined) return { missed: false, jitter, token: '' };
+  return { overlap, ...(catchUp && { catchUp }), missed, jitter, token };
 }

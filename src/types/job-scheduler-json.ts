@@ -1,4 +1,5 @@
 import type { JobSchedulerTemplateOptions } from '../options/job.js';
+import type { SchedulerCatchUp, SchedulerOverlap } from '../options/repeat.js';
 
 /* eslint-disable @typescript-eslint/no-explicit-any -- the defaults are BullMQ's: untyped queues stay untyped */
 
@@ -36,6 +37,14 @@ export interface JobSchedulerJson<D = any> {
   next?: number;
   /** Milliseconds by which the slots of `every` are shifted. */
   offset?: number;
+  /** What becomes of a run that is due while the one before has not ended. */
+  overlap?: SchedulerOverlap;
+  /** What becomes of runs that were missed. */
+  catchUp?: SchedulerCatchUp;
+  /** Most milliseconds by which each run is late. */
+  jitter?: number;
+  /** It is paused: `next` is when it would run. */
+  paused?: true;
   /** What the jobs are made of. */
   template?: JobSchedulerTemplateJson<D>;
 }

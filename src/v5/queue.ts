@@ -271,6 +271,7 @@ export interface Queue<
   getPrioritized(start?: number, end?: number): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]>;
   getCompleted(start?: number, end?: number): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]>;
   getFailed(start?: number, end?: number): Promise<JobBase<DataTypeOrJob, DataType, ResultType, NameType>[]>;
+  runJobSchedulerNow(jobSchedulerId: string): Promise<Job<DataType, ResultType, NameType> | undefined>;
   getGroupJobs(
     groupId: string,
     start?: number,

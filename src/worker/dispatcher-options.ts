@@ -24,8 +24,8 @@ export interface DispatcherOptions {
   /** How they are made of what was read, where code of the user's makes them. */
   remake(): ((read: Job) => Job) | undefined;
   process(job: Job, token: string, signal?: AbortSignal): unknown;
-  /** Makes what follows iterations of job schedulers. Gives, by id, why that failed; never rejects. */
-  follow(taken: TakenIteration[]): Promise<ReadonlyMap<string, Error>>;
+  /** Makes what follows iterations of job schedulers. Gives, by id, those that must not run, as `Follower` does; never rejects. */
+  follow(taken: TakenIteration[]): Promise<ReadonlyMap<string, Error | null>>;
   /** Whether `process` takes a signal; without it none is made. */
   acceptsSignal: boolean;
   /** What an observable comes to that a processor gave. */

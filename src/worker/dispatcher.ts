@@ -56,6 +56,8 @@ export class Dispatcher {
   left = 0;
   /** Slots whose job starts when its next iteration is made. */
   private readonly unfollowed = new Set<Slot>();
+  /** Handles of those that went back at the latest pause: what is not to run has perhaps left the worker meanwhile. */
+  private readonly wentBack = new Set<number>();
   /** Ends that wait for calls of their handlers, or for the pause before the next try. */
   private readonly behindCalls = new Set<Promise<void>>();
   areLong = false;
@@ -135,7 +137,9 @@ export class Dispatcher {
     this.accepting = false;
     this.dropFetched();
     this.options.batches?.disband();
+    this.wentBack.clear();
     for (const slot of this.unfollowed) {
+      this.wentBack.add(slot.handle);
       this.sender.gathering.add({ handle: slot.handle, kind: 'returned' });
       this.release(slot);
     }
@@ -296,20 +300,23 @@ export class Dispatcher {
     return this.next(slot);
   }
 
-  /** Runs an iteration once the next one is made. If that fails, it stays active and is tried again when it has stalled. */
+  /**
+   * Runs an iteration once the next one is made. If that fails, it stays active and is tried again when it has stalled. One that is not to run now has
+   * left the active ones already.
+   */
   private async runFollowed(slot: Slot, job: Job, batch: FetchedBatch): Promise<void> {
     this.unfollowed.add(slot);
     await batch.following;
     // else it went back meanwhile, and the slot may have another
     if (slot.job !== job || !this.unfollowed.delete(slot)) return;
     const refusal = batch.refused?.get(job.id as string);
-    if (!refusal && !this.stopped) {
+    if (refusal === undefined && !this.stopped) {
       if (!this.options.batches?.isFull) return this.run(slot);
       this.sender.gathering.add({ handle: slot.handle, kind: 'returned' });
       return this.release(slot);
     }
     if (!this.stopped) {
-      this.options.owner.emit('error', refusal);
+      if (refusal) this.options.owner.emit('error', refusal);
       this.sender.gathering.add({ handle: slot.handle, kind: 'moved' });
     }
     this.release(slot);
@@ -541,7 +548,7 @@ export class Dispatcher {
     // First of all, so that the engine works while listeners run.
     const stored = this.sender.acknowledge(message.flushed!, message.jobs?.count ?? 0);
     const rejected = message.rejected && rejectedByHandle(message.rejected);
-    rejected?.forEach((error) => this.options.owner.emit('error', error));
+    rejected?.forEach((error, handle) => this.wentBack.delete(handle) || this.options.owner.emit('error', error));
     for (const sent of stored) {
       this.report(sent.outcomes, message, rejected);
       this.sender.reuse(sent);

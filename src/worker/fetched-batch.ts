@@ -89,9 +89,9 @@ export class FetchedBatch {
   private taken = 0;
   private readonly texts: JobTexts;
 
-  /** Settles when the next iterations of job schedulers are made. A job in `refused` got none, and must not run. */
+  /** Settles when the next iterations of job schedulers are made. A job in `refused` must not run: it got none, or has left the worker (null). */
   following: Promise<void> | undefined = undefined;
-  refused: ReadonlyMap<string, Error> | undefined = undefined;
+  refused: ReadonlyMap<string, Error | null> | undefined = undefined;
 
   /** What the tokens of its jobs begin with: the number of the slot follows. */
   private readonly tokens: string;
@@ -138,7 +138,8 @@ export class FetchedBatch {
       texts.read(layout[at + 1], layout[at + 2]);
       const { id = '', repeatJobKey: scheduler } = layout[at + 5] < 0 ? {} : extras[layout[at + 5]];
       if (scheduler === undefined) continue;
-      found.push({ id, scheduler, name: texts.name, opts: optionsFromText(opts[layout[at + 3]]) });
+      const options = optionsFromText(opts[layout[at + 3]]);
+      found.push({ id, scheduler, name: texts.name, opts: options, token: this.tokenOf('0') });
     }
     return found;
   }

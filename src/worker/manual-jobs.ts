@@ -80,7 +80,10 @@ export class ManualJobs {
     let due: number | undefined;
     while (!this.isStopped && clock() >= this.limitedUntil) {
       const { job, limited, nextDue } = await manualStep(owner, token, true);
-      if (job) return await this.receive(job, token);
+      const active = job && (await this.receive(job, token));
+      if (active) return active;
+      if (job && active === undefined) return undefined;
+      if (job) continue;
       this.emitDrained();
       due = nextDue;
       const left = until === undefined ? 0 : until - clock();
@@ -95,7 +98,7 @@ export class ManualJobs {
     return undefined;
   }
 
-  private receive(found: NativeJob, token: string): Promise<Job | undefined> {
+  private receive(found: NativeJob, token: string): Promise<Job | undefined | null> {
     const { owner, JobClass } = this.options;
     const remake = this.options.remake();
     const job = remake ? remake(Job.plainFromNative(owner, found)) : JobClass.plainFromNative(owner, found);
@@ -104,21 +107,23 @@ export class ManualJobs {
 
   /** A job of what `moveToCompleted` or `moveToFailed` gave. */
   async fromJobData(jobData: JobJson | null | undefined, jobId: string, token: string): Promise<Job | undefined> {
-    if (jobData) return this.activate(this.options.createJob(jobData, jobId), token);
+    if (jobData) return (await this.activate(this.options.createJob(jobData, jobId), token)) ?? undefined;
     this.emitDrained();
     return undefined;
   }
 
-  /** Undefined for an iteration of a job scheduler whose next one cannot be made: it stays active. */
-  private async activate(job: Job, token: string): Promise<Job | undefined> {
+  /** Undefined for an iteration of a job scheduler whose next one cannot be made: it stays active. Null for one that is not to run now. */
+  private async activate(job: Job, token: string): Promise<Job | undefined | null> {
     const { owner } = this.options;
     this.drained = false;
     job.token = token;
     const { id = '', repeatJobKey: scheduler, name } = job;
     if (scheduler !== undefined) {
-      const refused = await this.options.follower.follow([{ id, scheduler, name, opts: job.opts }]);
-      if (refused.size > 0) {
-        owner.emit('error', refused.get(id));
+      const refused = await this.options.follower.follow([{ id, scheduler, name, opts: job.opts, token }]);
+      const refusal = refused.get(id);
+      if (refusal === null) return null;
+      if (refusal) {
+        owner.emit('error', refusal);
         return undefined;
       }
     }

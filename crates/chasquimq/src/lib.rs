@@ -100,5 +100,7 @@ pub use queue::{
     metrics::{Client, Counts, Metrics},
     Queue,
 };
-pub use schedulers::{scheduler_of, Following, Scheduler, Upsert};
+pub use schedulers::{
+    scheduler_of, CatchUp, Following, Overlap, Resumed, Resumption, Rules, Scheduler, Upsert, Upserted,
+};
 pub use worker::{GroupRules, RateLimit, Worker, WorkerOptions};

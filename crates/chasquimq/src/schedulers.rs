@@ -1,6 +1,8 @@
 //! Schedulers: what makes jobs again and again. Each has one iteration that is still to be taken; who takes it makes the next one.
 //! When that is, for those that do not run each so many ms, the caller computes.
 
+mod scheduler;
+
 use redis::Value;
 
 use crate::{
@@ -11,74 +13,20 @@ use crate::{
     },
     queue::Queue,
     redis::call::{
-        library::{args, LIST_SCHEDULERS, NEXT_ITERATIONS, REMOVE_SCHEDULER, UPSERT_SCHEDULER},
+        library::{
+            args, LIST_SCHEDULERS, NEXT_ITERATIONS, PAUSE_SCHEDULER, REMOVE_SCHEDULER, RESUME_SCHEDULER, RUN_SCHEDULER,
+            UPSERT_SCHEDULER,
+        },
         reply::{int, Reply},
     },
 };
+
+pub use scheduler::{CatchUp, Following, Overlap, Resumed, Resumption, Rules, Scheduler, Upsert, Upserted};
 
 // in front of a stored scheduler lies its count of iterations, a double (lua/rules/schedulers.lua)
 const COUNT_BYTES: usize = 8;
 // most that one script call reads
 const SCHEDULERS_A_CALL: usize = 500;
-
-/// A scheduler, as it is to be.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Upsert {
-    /// Its id.
-    pub id: String,
-    /// Name of its jobs.
-    pub name: String,
-    /// Their data, JSON text.
-    pub data: String,
-    /// Their options as the user gave them, JSON text. Kept for getters.
-    pub template: String,
-    /// When it runs, as the user said, JSON text. Kept for getters.
-    pub repeat: String,
-    /// Options of the next iteration, JSON text, without what depends on its slot.
-    pub options: String,
-    /// Runs each so many ms; 0: at times the caller computes.
-    pub every_ms: u64,
-    /// The next of those times, epoch ms.
-    pub next_ms: u64,
-    /// By how much its slots are off multiples of `every_ms`; `None`: as before, or as its first run is.
-    pub offset_ms: Option<u64>,
-    /// Not before, epoch ms; 0: no matter. Only with `every_ms`.
-    pub start_ms: u64,
-}
-
-/// What follows an iteration that was taken.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Following {
-    /// The scheduler.
-    pub scheduler: String,
-    /// Slot of the iteration that was taken.
-    pub slot: u64,
-    /// Slot of the next; 0: the scheduler runs each so many ms, and knows.
-    pub next_ms: u64,
-    /// Options of the next, JSON text, without what depends on its slot.
-    pub options: String,
-}
-
-/// A stored scheduler.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Scheduler {
-    /// Its id.
-    pub id: String,
-    /// Slot of its latest iteration, epoch ms.
-    pub next_ms: u64,
-    /// Iterations so far.
-    pub count: u64,
-    /// Name of its jobs.
-    pub name: String,
-    /// Their data, JSON text.
-    pub data: String,
-    /// Their options, JSON text.
-    pub template: String,
-    /// When it runs, JSON text.
-    pub repeat: String,
-    /// By how much its slots are off.
-    pub offset_ms: u64,
-}
 
 /// The scheduler that made a job, by the job's id and options; `None` for any other job.
 pub fn scheduler_of<'a>(id: &'a str, options: &str) -> Option<&'a str> {
@@ -88,43 +36,87 @@ pub fn scheduler_of<'a>(id: &'a str, options: &str) -> Option<&'a str> {
 }
 
 impl Queue {
-    /// Makes a scheduler or replaces what it was told, with its next iteration. Answers the slot of that, and how far off it is, ms.
+    /// Makes a scheduler or replaces what it was told, with its next iteration.
     /// # Errors
     /// [`Error::IterationIdTaken`], [`Error::IterationSlotsTaken`]; [`Error::Invalid`] for options that are no object.
-    pub async fn upsert_scheduler(&self, now_ms: u64, upsert: &Upsert) -> Result<(u64, u64)> {
+    pub async fn upsert_scheduler(&self, now_ms: u64, upsert: &Upsert) -> Result<Upserted> {
         let (mut schedule, mut record, mut job) = (Packer::default(), Packer::default(), Packer::default());
-        schedule.array(4).int(upsert.every_ms as i64).int(upsert.next_ms as i64);
+        schedule.array(7).int(upsert.every_ms as i64).int(upsert.next_ms as i64);
         schedule.int(upsert.offset_ms.map_or(-1, |ms| ms as i64));
-        schedule.int(upsert.start_ms as i64);
+        schedule.int(upsert.start_ms as i64).int(upsert.jitter_ms as i64);
+        schedule.int(upsert.after_ms as i64).int(i64::from(upsert.keeps));
         record.array(4).str(&upsert.name).str(&upsert.data);
         record.str(&upsert.template).str(&upsert.repeat);
         pack_job(&mut job, 0, &upsert.id, &upsert.options, |_| {})?;
         let args = args![upsert.id.as_str(), &schedule, &record, &job];
         match self.run_once(&UPSERT_SCHEDULER, now_ms, &args).await? {
+            Value::Int(0) => Ok(Upserted::Paused),
+            Value::Int(-1) => Ok(Upserted::AskBehind),
             Value::Int(code) => Err(Error::from_code(code, &upsert.id, "", "addJobScheduler")),
             value => {
                 let mut reply = Reply::new("the answer to upsert_scheduler", value)?;
-                Ok((reply.int()? as u64, reply.int()? as u64))
+                Ok(Upserted::Made(reply.int()? as u64, reply.int()? as u64))
             }
         }
     }
 
     /// Makes what follows iterations that were taken; those that were followed before are passed over. Answers the slot of what follows
-    /// each, 0 for nothing.
+    /// each, `Some(0)` for nothing, and `None` where the taken one is not to run: it is nobody's any more.
     /// # Errors
     /// As [`Queue::counts`]; [`Error::Invalid`] for options that are no object.
-    pub async fn next_iterations(&self, now_ms: u64, taken: &[Following]) -> Result<Vec<u64>> {
+    pub async fn next_iterations(&self, now_ms: u64, taken: &[Following]) -> Result<Vec<Option<u64>>> {
         let mut packed = Packer::default();
         packed.array(taken.len());
         for following in taken {
-            pack_job(&mut packed, 3, &following.scheduler, &following.options, |packed| {
-                packed.str(&following.scheduler).int(following.slot as i64);
-                packed.int(following.next_ms as i64);
+            pack_job(&mut packed, 6, &following.scheduler, &following.options, |packed| {
+                packed
+                    .str(&following.id)
+                    .str(&following.scheduler)
+                    .int(following.slot as i64);
+                packed
+                    .int(next_of(following.next_ms))
+                    .int(following.first_ms.unwrap_or(0) as i64);
+                match &following.rules {
+                    Some(rules) => pack_rules(packed, rules),
+                    None => drop(packed.int(0)),
+                }
             })?;
         }
         let args = args![now_ms, &packed];
         let mut reply = self.ask(&NEXT_ITERATIONS, &args).await?;
-        taken.iter().map(|_| Ok(reply.int()? as u64)).collect()
+        taken.iter().map(|_| Ok(u64::try_from(reply.int()?).ok())).collect()
+    }
+
+    /// Pauses a scheduler: it makes no iterations until it is resumed, and takes back the one that stands to start. False when there is none.
+    pub async fn pause_scheduler(&self, now_ms: u64, id: &str) -> Result<bool> {
+        Ok(self.int_once(&PAUSE_SCHEDULER, now_ms, &args![id]).await? == 1)
+    }
+
+    /// Lets a scheduler go on that is paused. One that is not stays as it is.
+    /// # Errors
+    /// As [`Queue::upsert_scheduler`].
+    pub async fn resume_scheduler(&self, now_ms: u64, resumption: &Resumption) -> Result<Resumed> {
+        let Resumption { id, held, options, .. } = resumption;
+        let mut job = Packer::default();
+        pack_job(&mut job, 0, id, options, |_| {})?;
+        let next_ms = next_of(resumption.next_ms);
+        let args = args![id.as_str(), held.as_str(), next_ms, resumption.jitter_ms, &job];
+        match self.int_once(&RESUME_SCHEDULER, now_ms, &args).await? {
+            1 => Ok(Resumed::GoesOn),
+            0 => Ok(Resumed::Missing),
+            -1 => Ok(Resumed::Changed),
+            code => Err(Error::from_code(code, id, "", "resumeJobScheduler")),
+        }
+    }
+
+    /// Adds a job of a scheduler now, with these options (as [`Upsert::options`]). Answers its id; `None` when there is no such scheduler.
+    /// # Errors
+    /// As [`Queue::counts`]; [`Error::Invalid`] for options that are no object.
+    pub async fn run_scheduler(&self, now_ms: u64, id: &str, options: &str) -> Result<Option<String>> {
+        let mut job = Packer::default();
+        pack_job(&mut job, 0, id, options, |_| {})?;
+        let noughts = self.int_once(&RUN_SCHEDULER, now_ms, &args![id, &job]).await?;
+        Ok((noughts > 0).then(|| format!("repeat:{id}:{}{now_ms}", "0".repeat(noughts as usize))))
     }
 
     /// Removes a scheduler, and its next iteration if that is delayed. False when there is none.
@@ -172,6 +164,19 @@ impl Queue {
     }
 }
 
+/// The slot of a next iteration, as scripts take it.
+fn next_of(next_ms: Option<u64>) -> i64 {
+    next_ms.map_or(-1, |ms| ms as i64)
+}
+
+fn pack_rules(packed: &mut Packer, rules: &Rules) {
+    packed.array(5).int(rules.overlap as i64).int(rules.catch_up as i64);
+    packed
+        .int(i64::from(rules.missed))
+        .int(rules.jitter_ms as i64)
+        .str(&rules.token);
+}
+
 /// An array of what stands before, so many values, and of options, id text, priority, place and, if there is one, group of an iteration, as
 /// lua/rules/schedulers.lua puts its slot in.
 fn pack_job(
@@ -204,12 +209,18 @@ fn read_scheduler(id: String, next_ms: u64, stored: &[u8]) -> Result<Scheduler> 
         return Err(Error::malformed("a scheduler", "too short"));
     };
     let mut reader = Reader::new(fields);
-    if reader.array()? < 6 {
+    let values = reader.array()?;
+    if values < 6 {
         return Err(Error::malformed("a scheduler", "too few values"));
     }
     let mut text = || reader.str().map(str::to_owned);
     let (name, data, template, repeat) = (text()?, text()?, text()?, text()?);
     reader.skip()?;
+    let offset_ms = reader.int()? as u64;
+    if values > 6 {
+        reader.skip()?;
+    }
+    let held = (values > 7).then(|| reader.str().map(str::to_owned)).transpose()?;
     Ok(Scheduler {
         id,
         next_ms,
@@ -218,7 +229,8 @@ fn read_scheduler(id: String, next_ms: u64, stored: &[u8]) -> Result<Scheduler> 
         data,
         template,
         repeat,
-        offset_ms: reader.int()? as u64,
+        offset_ms,
+        held,
     })
 }
 

@@ -168,6 +168,7 @@ local function move_scheduler(queue, scheduler)
   redis.call('ZADD', source .. 'repeat', scheduler.slot, id)
   redis.call('ZREM', base .. 'schedulers', id)
   redis.call('HDEL', base .. 'scheduler', id)
+  redis.call('HDEL', base .. 'scheduler-runs', id)
 end
 
 local NUMBERS = { am = 'atm', as = 'ats', st = 'stc', po = 'processedOn', fo = 'finishedOn' }

@@ -2,7 +2,7 @@
 -- before the call, and there after it. What adopt_jobs does, the other way round; children go before their parents.
 -- KEYS    base (also: state turns grouped groups groups-limited groups-maxed groups-paused group:<group> log front takes frames apart:<first> holes gone jobs vitals traces large active prioritized delayed completed runs failed
 --         waiting-children logged logs:<id> parents children:<id> spans:<id> processed:<id> ignored:<id> faults:<id> returned:<id> de:<id>
---         schedulers scheduler meta events trims memo:<client>:<slot>; of BullMQ: wait paused marker pc repeat and more, migrate/bull)
+--         schedulers scheduler scheduler-runs meta events trims memo:<client>:<slot>; of BullMQ: wait paused marker pc repeat and more, migrate/bull)
 -- ARGV    now_ms (epoch ms), client, slot, number, source (migrate/bull), state, skip (jobs, of the completed runs and records, that the caller
 --         knows to stay), most (jobs), sources (MessagePack array: of all queues that go back)
 -- RETURNS {jobs looked at (0 = no more), jobs moved, schedulers moved, {id, why it stays, ...}, jobs or runs that stay}

@@ -17,7 +17,7 @@ local ForeignEntries = require('foreign_entries')
 
 local FIELD_KINDS = { am = 'number', as = 'number', st = 'number', po = 'number', fo = 'number', d = 'number', pr = 'number',
   ld = 'number', lr = 'number', su = 'number', p = 'string', rv = 'string', fr = 'string', df = 'string', pb = 'string', tr = 'string', di = 'string', pa = 'table',
-  nx = 'table' }
+  nx = 'table', hd = 'table' }
 local ACTIVE_KINDS = { 'number', 'number', 'string', 'string' }
 local RUN_KINDS = { 'number', 'number', 'number', 'number', 'string', 'string' }
 local BODY_KINDS, PARENT_KINDS = { 'number' }, { 'string', 'string', 'string' }
@@ -45,6 +45,12 @@ local function is_field(field, value)
   if type(value) ~= kind then return false end
   -- neither NaN nor infinite
   if kind == 'number' then return value - value == 0 end
+  if field == 'hd' then
+    for i = 1, #value do
+      if type(value[i]) ~= 'string' then return false end
+    end
+    return true
+  end
   if field == 'pa' then
     return are_types(value, PARENT_KINDS) and ((value[4] == nil and value[5] == nil) or are_types({ value[4], value[5] }, SPAN_KINDS))
   end

@@ -2,6 +2,7 @@
 local Events = require('events')
 local Find = require('find')
 local Groups = require('groups')
+local Overlap = require('overlap')
 local Prioritized = require('prioritized')
 local Stored = require('stored')
 local WaitingList = require('waiting_list')
@@ -42,7 +43,9 @@ local function pass_key_on(queue, id, fields, step)
   fields.nx = nil
   if kept and add_next(queue, kept[1], kept[2], step) then return end
   local key = queue.base .. 'de:' .. fields.di
-  if redis.call('GET', key) == id and redis.call('PTTL', key) < 0 then redis.call('DEL', key) end
+  if redis.call('GET', key) ~= id then return end
+  if redis.call('PTTL', key) < 0 then redis.call('DEL', key) end
+  Overlap.note_end(queue, id, fields, step.now_ms)
 end
 
 return {

@@ -70,7 +70,7 @@ local function note_fields(queue, id, raw)
   local fields = finishing.known_fields[raw] or Stored.fields(raw)
   finishing.fields[id] = fields
   -- what else these say is looked after job by job
-  if fields.di or fields.ch or fields.nx then return end
+  if fields.di or fields.ch or fields.nx or fields.hd then return end
   finishing.known_fields[raw], finishing.equal[id] = fields, raw
 end
 

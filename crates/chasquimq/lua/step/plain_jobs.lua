@@ -26,7 +26,7 @@ end
 
 -- Whether nobody but its worker is to be told of a record's end, by its state fields.
 local function stands_alone(known)
-  return not (known.pa or known.ch or known.nx)
+  return not (known.pa or known.ch or known.nx or known.hd)
 end
 
 -- State fields of a record that completed at its first try. started: when, packed; value: its result, packed ('' = undefined).

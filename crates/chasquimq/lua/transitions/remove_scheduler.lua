@@ -1,5 +1,5 @@
 -- remove_scheduler: a scheduler -> nothing, with its next iteration if that is delayed.
--- KEYS    base (also: state jobs vitals traces logged delayed schedulers scheduler events trims logs:<id> de:<id>
+-- KEYS    base (also: state jobs vitals traces logged delayed schedulers scheduler scheduler-runs events trims logs:<id> de:<id>
 --         memo:<client>:<slot>)
 -- ARGV    now_ms (epoch ms), client, slot, number, id
 -- RETURNS 1 removed | 0 there was none
@@ -22,6 +22,7 @@ return function(keys, args)
   if not latest then return 0 end
   redis.call('ZREM', base .. 'schedulers', id)
   redis.call('HDEL', base .. 'scheduler', id)
+  redis.call('HDEL', base .. 'scheduler-runs', id)
   local iteration = 'repeat:' .. id .. ':' .. State.whole(tonumber(latest))
   if redis.call('ZREM', base .. 'delayed', iteration) == 1 then
     Records.drop_records(queue, { iteration })

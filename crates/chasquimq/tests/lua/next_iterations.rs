@@ -1,9 +1,11 @@
 //! Makes what follows iterations that were taken.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use crate::given::{
     plan::Plan,
     queue::{run_once, TestQueue},
-    scheduler::Upsert,
+    scheduler::{Taken, Upsert},
     step::Step,
 };
 
@@ -51,6 +53,53 @@ fn a_time_of_the_caller_is_taken() {
     assert_eq!(queue.follow(1040, &[("s", 1030, 2000)]), "[2000]");
     queue.key_is("delayed", "repeat:s:2000@2000+0");
     assert_eq!(queue.follow(1040, &[("s", 2000, 0)]), "[0]");
+}
+
+/// Milliseconds of the server's clock, which is this machine's.
+fn server_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time");
+    since.as_millis() as i64
+}
+
+#[test]
+fn what_a_slow_clock_made_a_fast_one_does_not_pass_over() {
+    let mut queue = TestQueue::fresh();
+    let server = server_ms();
+    // two seconds behind the server, it takes a run at its time
+    let slot = server - 2000;
+    queue.upsert(slot as u64, &Upsert::of("s").every(1000));
+    queue.step(Step::by("w").at(slot as u64).want(1));
+    assert_eq!(
+        queue.follow((slot + 5) as u64, &[("s", slot, 0)]),
+        format!("[{}]", slot + 1000)
+    );
+    // by the server's clock the next one is due for a second, and the one behind it is due as well
+    queue.step(Step::by("w").at((server + 10) as u64).want(1));
+    assert_eq!(
+        queue.follow((server + 10) as u64, &[("s", slot + 1000, 0)]),
+        format!("[{}]", slot + 2000)
+    );
+    // the same at times that the caller computes
+    queue.step(Step::by("w").at((server + 20) as u64).want(1));
+    let taken = Taken::of("s", slot + 2000).next(slot + 4000).first(slot + 3000);
+    assert_eq!(
+        queue.follow_all((server + 1020) as u64, &[taken]),
+        format!("[{}]", slot + 3000)
+    );
+}
+
+#[test]
+fn clocks_that_agree_skip_what_is_past_at_once() {
+    let mut queue = TestQueue::fresh();
+    let server = server_ms();
+    // so far off that nobody takes it for a clock of the deployment
+    let slot = server - 100_000;
+    queue.upsert(slot as u64, &Upsert::of("s").every(1000));
+    queue.step(Step::by("w").at(slot as u64).want(1));
+    assert_eq!(
+        queue.follow((server + 1) as u64, &[("s", slot, 0)]),
+        format!("[{}]", server + 1000)
+    );
 }
 
 #[test]

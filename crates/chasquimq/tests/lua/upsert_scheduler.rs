@@ -92,7 +92,7 @@ fn one_that_is_active_stays_and_the_next_comes_at_its_slot() {
     let mut queue = TestQueue::fresh();
     queue.upsert(1030, &Upsert::of("s"));
     queue.step(Step::by("w").want(1));
-    assert_eq!(queue.upsert(5031, &Upsert::of("s")), "[5100 69]");
+    assert_eq!(queue.upsert(6131, &Upsert::of("s")), "[6200 69]");
     queue.key_is("scheduler", "s=1[n 1 T R 100 0]");
 }
 
@@ -117,17 +117,17 @@ fn a_taken_id_refuses_a_time_of_the_caller() {
 #[test]
 fn a_slot_whose_job_was_promoted_and_has_ended_is_used_again() {
     let mut queue = TestQueue::fresh();
-    queue.upsert(1000, &Upsert::of("s").next(1500));
+    queue.upsert(1000, &Upsert::of("s").next(11_500));
     run!(queue, PROMOTE_JOBS, 1010, 10);
     queue.step(Step::by("w").at(1020).want(1));
-    queue.upsert(1030, &Upsert::of("s").next(2500));
+    queue.upsert(1030, &Upsert::of("s").next(12_500));
     // while it runs it is refused
-    assert_eq!(queue.upsert(1040, &Upsert::of("s").next(1500)), "-10");
-    queue.step(Step::by("w").at(1050).done_record("repeat:s:1500", "1"));
-    assert_eq!(queue.upsert(1060, &Upsert::of("s").next(1500)), "[1500 440]");
-    queue.key_is("delayed", "repeat:s:1500@1500+0");
+    assert_eq!(queue.upsert(1040, &Upsert::of("s").next(11_500)), "-10");
+    queue.step(Step::by("w").at(1050).done_record("repeat:s:11500", "1"));
+    assert_eq!(queue.upsert(1060, &Upsert::of("s").next(11_500)), "[11500 10440]");
+    queue.key_is("delayed", "repeat:s:11500@11500+0");
     queue.key_is("completed", "(none)");
-    queue.key_is("schedulers", "s@1500");
+    queue.key_is("schedulers", "s@11500");
     assert_eq!(run!(queue, COUNT_JOBS), "[0 0 0 0 1 0 0]");
 }
 
@@ -144,6 +144,47 @@ fn taken_slots_are_passed_over_up_to_a_limit() {
     let keys = queue.show();
     assert_eq!(queue.upsert(1000, &Upsert::of("s")), "-11");
     queue.keys_are(&keys);
+}
+
+#[test]
+fn upserted_as_it_was_a_run_that_is_due_stays() {
+    let mut queue = TestQueue::fresh();
+    queue.upsert(1000, &Upsert::of("s").next(2000));
+    // by a clock that is ahead, and by one that is behind
+    assert_eq!(queue.upsert(2500, &Upsert::of("s").next(3000)), "[2000 0]");
+    queue.key_is("schedulers", "s@2000");
+    assert_eq!(queue.upsert(900, &Upsert::of("s").next(1000)), "[2000 1100]");
+    queue.key_is("delayed", "repeat:s:2000@2000+0");
+    // unless it is to begin anew, or its times are others
+    assert_eq!(queue.upsert(2500, &Upsert::of("s").next(2500).anew()), "[2500 0]");
+    queue.key_is("schedulers", "s@2500");
+}
+
+#[test]
+fn upserted_as_it_was_no_slot_runs_twice() {
+    let mut queue = TestQueue::fresh();
+    queue.upsert(1000, &Upsert::of("s").next(2000));
+    queue.step(Step::by("w").at(2000).want(1));
+    // a clock that is behind
+    let keys = queue.show();
+    assert_eq!(queue.upsert(900, &Upsert::of("s").next(1000)), "-10");
+    queue.keys_are(&keys);
+}
+
+#[test]
+fn upserted_as_it_was_just_behind_the_start_of_a_run_no_slot_is_passed_over() {
+    let mut queue = TestQueue::fresh();
+    queue.upsert(1000, &Upsert::of("s").next(2000));
+    queue.step(Step::by("w").at(2000).want(1));
+    // a clock that is ahead
+    let keys = queue.show();
+    assert_eq!(queue.upsert(4500, &Upsert::of("s").next(5000)), "-1");
+    queue.keys_are(&keys);
+    assert_eq!(queue.upsert(4500, &Upsert::of("s").next(3000).after(2000)), "[3000 0]");
+    let mut queue = TestQueue::fresh();
+    queue.upsert(1000, &Upsert::of("s").every(1000));
+    queue.step(Step::by("w").at(1000).want(1));
+    assert_eq!(queue.upsert(3500, &Upsert::of("s").every(1000)), "[2000 0]");
 }
 
 #[test]

@@ -363,7 +363,9 @@ fn schedulers(snapshot: &Snapshot, wrong: &mut Wrong) {
     wrong.unless_equal("schedulers", stored, slots.keys().copied().collect());
     for (id, raw) in snapshot.hash("scheduler") {
         let fields = raw.get(8..).map(Tree::one);
-        let is_whole = fields.as_ref().is_some_and(|fields| fields.items().len() == 6);
+        let is_whole = fields
+            .as_ref()
+            .is_some_and(|fields| matches!(fields.items().len(), 6..=8));
         wrong.unless(is_whole, || format!("scheduler {id}: {fields:?}"));
     }
 }

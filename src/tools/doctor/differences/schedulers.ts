@@ -33,6 +33,15 @@ export const schedulers = differencesOf('schedulers', [
     detect: [{ call: 'upsertJobScheduler' }],
   },
   {
+    id: 'upsert-of-a-due-run',
+    title: 'Upserting a pattern whose job is due',
+    bullmq: 'The job is replaced by that of the next slot: the run that was due does not take place.',
+    chasquimq: 'Upserted as it was, with the same pattern and the like, a scheduler keeps the job that waits.',
+    why: 'A restart costs no run.',
+    impact: 'none',
+    detect: [{ call: 'upsertJobScheduler' }],
+  },
+  {
     id: 'next-run-not-computed',
     title: "A scheduler's job whose next one cannot be computed",
     bullmq: 'The worker emits the cause as well, before the `error`.',
