@@ -107,15 +107,27 @@ describe('worker.told', () => {
     const [ran, silent] = [[] as string[], queueOf('silent', as)];
     const drainDelay = 1;
     workerOf('silent', ran, {}, { drainDelay });
-    await untilWaiting(own.redis, 'silent', 1);
-    await silent.add('first', {});
-    await until('it to run', () => ran.length === 1);
+    for (const nth of [1, 2]) {
+      await untilWaiting(own.redis, 'silent', 1);
+      await silent.add('unheard', {});
+      await until('it to run', () => ran.length === nth);
+    }
     const waits = async () => (await clients()).some((client) => client.includes(' flags=b '));
     await until('it to wait', waits);
     const begin = performance.now();
     await silent.add('next', {});
-    await until('that to run', () => ran.length === 2);
+    await until('that to run', () => ran.length === 3);
     expect(performance.now() - begin).toBeLessThan(drainDelay * 1_000);
+  });
+
+  it('beside a release that knows only the marker a worker waits for that', async () => {
+    const [ran, queue] = [[] as string[], queueOf('old')];
+    workerOf('old', ran, {}, { drainDelay: 1 });
+    await untilWaiting(own.redis, 'old', 1);
+    await own.redis.zadd('{bull:old}:wake', 0, '0');
+    await until('it to wait', async () => (await clients()).some((client) => client.includes(' flags=b ')));
+    await queue.add('job', {});
+    await until('it to run', () => ran.length === 1);
   });
 
   it('a worker that missed a message looks for work by itself', async () => {

@@ -52,9 +52,9 @@ local function goes_on_waiting(base, owner, waits)
   return true
 end
 
--- A worker waits no more.
+-- A worker waits no more. Whether it did.
 local function remove(base, owner)
-  redis.pcall('SREM', base .. 'waiting-workers', owner)
+  return redis.pcall('SREM', base .. 'waiting-workers', owner) == 1
 end
 
 -- A worker is gone.

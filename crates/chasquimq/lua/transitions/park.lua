@@ -3,7 +3,8 @@
 -- KEYS    base (also: state delays delayed prioritized groups waiting-workers resting wake open)
 -- ARGV    owner, rest_ms (it rests for so long; 0 = it waits), due_ms (when the next job is due, as far as it knows; -1 = it knows of none; -2 = it has just
 --         looked)
--- RETURNS 0: it waits; 1: the marker was there, and is gone: it is to look; 2: so is it, as there is work
+-- RETURNS 0: it waits; 1: the marker was there, and is gone: it is to look; 2: so is it, as there is work; 3: as 1, and whoever left the marker did not look for
+--         those that wait, of which it is one
 -- ERRORS  none      EVENTS none      COST O(1)
 -- SOURCE  ours: one connection bears the waits of many workers
 -- FLAGS   allow-oom
@@ -29,7 +30,7 @@ return function(keys, args)
     WaitingWorkers.rest(base, owner, rest_ms)
     return 0
   end
-  if redis.call('UNLINK', base .. 'wake') == 1 then return 1 end
+  if redis.call('UNLINK', base .. 'wake') == 1 then return WaitingWorkers.remove(base, owner) and 3 or 1 end
   if due_ms > -2 and is_news(base, due_ms) then return 2 end
   WaitingWorkers.add(base, owner)
   return 0

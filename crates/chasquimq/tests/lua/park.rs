@@ -24,6 +24,15 @@ fn a_worker_waits_unless_there_is_a_marker_which_it_takes() {
 }
 
 #[test]
+fn a_worker_that_waits_hears_of_a_marker_that_was_left_although_it_waits() {
+    let mut queue = TestQueue::fresh();
+    assert_eq!(park(&mut queue, "w"), "0");
+    queue.command("ZADD", "wake", &["0", "0"]);
+    assert_eq!(park(&mut queue, "w"), "3");
+    queue.keys_are("");
+}
+
+#[test]
 fn a_worker_that_was_not_told_of_work_is_to_look() {
     let works = [
         Plan::new().frame(1),

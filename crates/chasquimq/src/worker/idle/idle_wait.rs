@@ -26,6 +26,8 @@ use crate::{keys::Keys, redis::connection::Connection, worker::standing::Standin
 const LOST_LOOK: Duration = Duration::from_millis(250);
 // jobs that are held may block the event loop that reads what the server tells: that is somebody else's then
 const BESIDE_LOOK: Duration = Duration::from_millis(10);
+// looks that find a marker before what tells this worker of work is not trusted any more
+const MOST_MISSED: u32 = 2;
 // somebody leaves markers who tells nobody: they are waited for
 const MARKED: Duration = Duration::from_secs(600);
 
@@ -68,6 +70,8 @@ pub(crate) struct Waiter {
     lost_until: Option<Instant>,
     // markers are waited for until then
     marked_until: Option<Instant>,
+    // looks in a row that found a marker, though the worker waited
+    missed: u32,
 }
 
 // nothing takes jobs for a worker that is gone
@@ -98,6 +102,7 @@ impl Waiter {
             every: BESIDE_LOOK,
             lost_until: None,
             marked_until: None,
+            missed: 0,
         }
     }
 
@@ -117,10 +122,24 @@ impl Waiter {
         is_marked || matches!(self.standby.hearing(), Hearing::Refused)
     }
 
-    /// Somebody left a marker although this worker waited.
-    pub(crate) fn is_marked(&mut self) {
+    /// It was told of work.
+    pub(crate) fn is_told(&mut self) {
+        self.missed = 0;
+    }
+
+    /// There was a marker, and this worker, which had waited, was not told of work. That may be under way; once more, and it does not come.
+    pub(crate) fn has_missed(&mut self) {
+        self.missed += 1;
+        if self.missed == MOST_MISSED {
+            self.standby.distrust();
+            self.is_passed_over();
+        }
+    }
+
+    /// Somebody leaves markers who tells nobody.
+    pub(crate) fn is_passed_over(&mut self) {
+        self.missed = 0;
         self.marked_until = Some(Instant::now() + MARKED);
-        self.standby.distrust();
     }
 
     /// Waits to be told. `beside`: jobs are held. Call it only when nothing is pending.

@@ -44,6 +44,8 @@ enum Parked {
     Waits,
     /// There was a marker: it is to look.
     Marked,
+    /// So there was, and who left it tells nobody.
+    Passed,
     /// There is work all the same.
     Missed,
 }
@@ -127,7 +129,8 @@ impl Loop {
         Ok(match int(PARK.name, &parked)? {
             0 => Parked::Waits,
             1 => Parked::Marked,
-            _ => Parked::Missed,
+            2 => Parked::Missed,
+            _ => Parked::Passed,
         })
     }
 
@@ -221,7 +224,6 @@ impl Loop {
             Woken::Read(answer) => self.absorb_late(*answer, elsewhere.room).await,
             Woken::Unread(error) => self.ask_elsewhere(error, elsewhere).await,
             Woken::Lost => {
-                self.waiter.distrust();
                 if !self.mode.is_running() {
                     // it may have been woken
                     self.wake_another();
@@ -279,6 +281,7 @@ impl Loop {
     /// There is work, or a wait for it is over.
     async fn hear_of_work(&mut self, came: bool) {
         if came {
+            self.waiter.is_told();
             self.standing.hears_of_work();
             if std::mem::take(&mut self.waiter.is_unread) {
                 self.ask_for_life();
@@ -287,7 +290,7 @@ impl Loop {
                 // somebody else should be woken
                 self.waking("wake").await;
             }
-        } else if self.waiter.hears() && self.standing.waits() && !self.clock.is_foreign() {
+        } else if self.waits_to_be_told() {
             return self.look_for_missed().await;
         }
         self.standing.was_woken |= came;
@@ -298,11 +301,17 @@ impl Loop {
         self.look_again |= is_reason && self.mode.is_running() && !self.mode.is_limited();
     }
 
+    /// Whether the server tells this worker of all that may concern it: no clock of the caller's own, and nobody who asks what is left.
+    fn waits_to_be_told(&self) -> bool {
+        self.waiter.hears() && self.standing.waits() && !self.clock.is_foreign() && self.questions.is_empty()
+    }
+
     /// This worker waits, and was told of nothing for a while: somebody else may have missed it, or have left a marker who could not tell.
     async fn look_for_missed(&mut self) {
         match self.park(Duration::ZERO, self.standing.due.known_ms()).await {
             Ok(Parked::Waits) => return,
-            Ok(Parked::Marked) => self.waiter.is_marked(),
+            Ok(Parked::Marked) => self.waiter.has_missed(),
+            Ok(Parked::Passed) => self.waiter.is_passed_over(),
             Ok(Parked::Missed) => {}
             Err(error) => return self.report(error),
         }
