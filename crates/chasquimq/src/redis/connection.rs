@@ -292,6 +292,20 @@ impl Connection {
         Ok(self.session().connected().await?.0.server().place())
     }
 
+    /// Ends with what [`Connection::listen`] has given, or once another server has taken the place of that one: nothing else tells.
+    pub(crate) async fn until_replaced(&self, wire: &Wire) {
+        let Some(link) = self.session().current().0 else { return };
+        let heard = Box::pin(self.session().unless_replaced(link.server(), wire.ended()));
+        if heard.await.is_none() {
+            wire.cut();
+        }
+    }
+
+    /// Where the connection leads to, as [`Wire::place`] says; none while there is none.
+    pub(crate) fn wire_place(&self) -> Option<String> {
+        self.session().current().0.map(|link| link.wire().place().to_owned())
+    }
+
     /// Closes for good. Calls under way, and later ones, end with [`Error::Closed`].
     pub fn close(&self) {
         self.session().close();

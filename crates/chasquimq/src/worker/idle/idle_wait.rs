@@ -188,6 +188,13 @@ impl Waiter {
         self.standby.distrust();
     }
 
+    /// Steps go to this place: the worker hears by a connection to the same.
+    pub(crate) fn follow(&self, place: &str) {
+        if !self.standby.is_at(place) {
+            self.standby.distrust();
+        }
+    }
+
     /// What ended, of a wait or otherwise. It may be asked for again when this was not waited for.
     pub(crate) async fn woken(&mut self, standing: &mut Standing) -> Ends {
         loop {

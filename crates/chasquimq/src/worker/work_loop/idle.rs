@@ -242,7 +242,8 @@ impl Loop {
     fn begin_to_hear(&mut self) {
         let hears = self.waiter.hears();
         self.standing.waits = if hears { Waits::No } else { Waits::Deaf };
-        self.look_again |= self.mode.is_running() && !self.mode.is_limited();
+        // one that has no room looks with its next step
+        self.look_again |= self.standing.has_room && self.mode.is_running() && !self.mode.is_limited();
         if hears && self.options.watches_news {
             (self.sink)(Message {
                 standby: Some(self.waiter.standby()),

@@ -88,6 +88,10 @@ impl Loop {
         }
         let servers = self.connection.servers();
         if servers != self.servers {
+            // what tells this worker of work may lead to the one before, which need not be gone
+            if let Some(place) = self.connection.wire_place() {
+                self.waiter.follow(&place);
+            }
             if let Err(error) = self.reconcile(servers, self.options.max_stalled_count).await {
                 self.report(error);
             }
