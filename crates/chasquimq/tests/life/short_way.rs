@@ -213,6 +213,9 @@ impl Outcome {
         if message.clock {
             self.worker.tick(system_now_ms());
         }
+        if message.asks_for_life {
+            self.worker.heard();
+        }
         if let Some(mut batch) = message.jobs {
             let drawn = draw_all(&self.worker, &batch);
             batch.jobs.truncate(drawn);
