@@ -88,7 +88,7 @@ impl<'a> Head<'a> {
             b':' => Head::Int(number()?),
             b'$' => length(LONGEST_TEXT)?.map_or(Head::Nil, Head::Text),
             b'*' => length(MOST_VALUES)?.map_or(Head::Nil, Head::Array),
-            // of RESP3, what a connection that bears news has besides (`redis::news`)
+            // of RESP3, what a connection that bears news has besides (`wire::news`)
             b'_' if rest.is_empty() => Head::Nil,
             b'~' => Head::Array(length(MOST_VALUES)?.ok_or_else(|| Foreign::line("not a number", line))?),
             b'%' => {

@@ -153,7 +153,7 @@ impl Loop {
         }
     }
 
-    /// Measures how far the clocks are apart: a step behind a wait is carried out at a time that nobody can send.
+    /// Measures how far the clocks are apart: a step that somebody else takes is carried out at a time that this loop cannot send.
     async fn measure_clock(&mut self) {
         let sent_us = system_now_us();
         match self.server_us().await {
