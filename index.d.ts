@@ -73,6 +73,10 @@ export declare class NativeQueue {
   retryPicked(state: string, pick: NativePick, place: string, room: number, reset: boolean, now: number): Promise<NativeChangedJobs>
   /** A step of moving jobs to another queue, `<prefix>:<queue>`. */
   movePicked(state: string, pick: NativePick, place: string, room: number, target: string, now: number): Promise<NativeChangedJobs>
+  /** A step of cancelling jobs. */
+  cancelPicked(state: string, pick: NativePick, place: string, room: number, reason: string, remove: boolean, now: number): Promise<NativeChangedJobs>
+  /** Cancels a job, and with `children` those that it waits for. Gives what became of it. */
+  cancel(id: string, reason: string, remove: boolean, children: boolean, now: number): Promise<string>
   /** A step of putting delayed jobs in the waiting list. */
   promotePicked(pick: NativePick, place: string, room: number, now: number): Promise<NativeChangedJobs>
   /** Adds trees of jobs, to any queues, in one atomic step. */
@@ -381,6 +385,16 @@ export interface NativeBatch {
   extras: Array<NativeJobExtra>
   /** Children in frames, by their parents. */
   siblings: Array<NativeSiblings>
+}
+
+/** A job that is held and is to end. */
+export interface NativeCancelled {
+  /** Its id. */
+  id: string
+  /** Under which claim it is held. */
+  claim: number
+  /** Why; may be empty. */
+  reason: string
 }
 
 /** Options with which a job ends, and not with those it was added with. */
@@ -1176,6 +1190,8 @@ export interface WorkerMessage {
   leaseLost?: boolean
   /** Ids of jobs that are this worker's no more. */
   locksLost?: Array<string>
+  /** Jobs that somebody cancelled. */
+  cancelled?: Array<NativeCancelled>
   /** Something failed that is not the connection. */
   error?: NativeError
   /** Connecting failed. */

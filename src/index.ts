@@ -19,6 +19,7 @@ export { Backoffs, type BuiltInStrategies } from './options/backoffs.js';
 export { CONNECTION_CLOSED_ERROR_MSG, ConnectionClosedError } from './errors/connection-closed-error.js';
 export { DELAYED_ERROR, DelayedError } from './errors/delayed-error.js';
 export { GroupMaxSizeExceededError } from './errors/group-max-size-exceeded-error.js';
+export { JobCancelledError } from './errors/job-cancelled-error.js';
 export { JobTimeoutError } from './errors/job-timeout-error.js';
 export { NotSupportedError } from './errors/not-supported-error.js';
 export { RATE_LIMIT_ERROR, RateLimitError } from './errors/rate-limit-error.js';
@@ -84,6 +85,7 @@ export type {
   JobsWatch,
   RetryJobsOptions,
 } from './options/job-filter.js';
+export type { CancelJobOptions, CancelJobsOptions, CancelledState, CancelOptions } from './options/cancelling.js';
 export type { Metrics } from './types/metrics.js';
 export { MetricsTime } from './types/metrics-time.js';
 export type { MinimalJob } from './types/minimal-job.js';

@@ -1,6 +1,7 @@
 // How workers that wait are told of work: all of a thread hear by one connection. Where somebody may not use channels, or a message is lost, no job waits for long.
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Queue, Worker } from 'bullmq';
+import type { Job, Queue, Worker } from 'bullmq';
+import type { Queue as OurQueue } from '../../src/index.js';
 import { documentedRule } from '../support/acl.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { useOwnServer } from '../support/use-own-server.js';
@@ -118,6 +119,24 @@ describe('worker.told', () => {
     await silent.add('next', {});
     await until('that to run', () => ran.length === 3);
     expect(performance.now() - begin).toBeLessThan(drainDelay * 1_000);
+  });
+
+  it('where who cancels may not publish, a worker finds out as it renews its lease', async () => {
+    const [silent, reasons] = [
+      queueOf('cancelled', await user('mute', (part) => part !== '+spublish')),
+      [] as string[],
+    ];
+    const handler = (_: Job, token?: string, signal?: AbortSignal): Promise<void> =>
+      new Promise((resolve) =>
+        signal!.addEventListener('abort', () => resolve(void reasons.push((signal!.reason as Error).message))),
+      );
+    const renews = { lockDuration: 5_000, lockRenewTime: 200 };
+    keep(new chasquimq.Worker('cancelled', handler, { connection: { ...own.connection }, ...renews }));
+    const { id } = await silent.add('job', {});
+    await until('it to run', async () => (await silent.getActiveCount()) === 1);
+    expect(await (silent as unknown as OurQueue).cancelJob(id!, { reason: 'unheard' })).toBe('signalled');
+    await until('it to hear', () => reasons.length === 1);
+    expect(reasons).toEqual(['The job was cancelled: unheard']);
   });
 
   it('beside a release that knows only the marker a worker waits for that', async () => {

@@ -39,6 +39,12 @@ export const proofs: Readonly<Record<string, readonly string[]>> = {
     'ReplayFailedOptions.resetAttempts',
     'RemoveFailedOptions.limit',
   ],
+  'life/queue.cancel': [
+    'CancelOptions.reason',
+    'CancelOptions.remove',
+    'CancelJobOptions.cascade',
+    'CancelJobOptions.waitForEnd',
+  ],
   'life/find-jobs': [
     ...['states', 'name', 'data', 'reason', 'group', 'olderThan', 'newerThan', 'parent'].map((of) => `JobFilter.${of}`),
     'JobFilterParent.id',

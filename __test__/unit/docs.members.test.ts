@@ -9,6 +9,7 @@ const OBJECTS: Readonly<Record<string, readonly string[]>> = {
   queue: [
     'src/queue/queue.ts',
     'src/queue/queue-administration.ts',
+    'src/queue/queue-cancelling.ts',
     'src/queue/queue-jobs.ts',
     'src/queue/queue-groups.ts',
     'src/queue/queue-getters.ts',

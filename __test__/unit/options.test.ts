@@ -15,6 +15,7 @@ const OPTIONS = readdirSync(join(ROOT, 'src/options')).map((file) => `src/option
 const CLASSES = [
   'src/queue/queue.ts',
   'src/queue/queue-administration.ts',
+  'src/queue/queue-cancelling.ts',
   'src/queue/queue-jobs.ts',
   'src/job/job.ts',
   'src/worker/worker.ts',
@@ -171,7 +172,7 @@ function methodOptionsOf(file: string): string[] {
         )
       )
         return [];
-      const path = `${of.name?.text.replace(/^Queue(Administration|Jobs)$/, 'Queue')}.${method.name.getText()}`;
+      const path = `${of.name?.text.replace(/^Queue(Administration|Cancelling|Jobs)$/, 'Queue')}.${method.name.getText()}`;
       return method.parameters.flatMap(({ type }) => (type ? literalsIn(type, path) : []));
     }),
   );

@@ -88,9 +88,9 @@ export function failureOf(
   return failure;
 }
 
-/** Whether the job is not to be tried again: the processor says so, or its options, of a try that took too long. */
+/** Whether the job is not to be tried again: the processor says so, somebody has cancelled it, or its options say so of a try that took too long. */
 export function isUnrecoverable(job: AttemptedJob, error: unknown): boolean {
-  if (isThrownForGood(error) || job.isDiscarded === true) return true;
+  if (isThrownForGood(error) || job.isDiscarded === true || job.deferredFailure) return true;
   return error instanceof JobTimeoutError && job.opts.timeoutIsFinal === true;
 }
 

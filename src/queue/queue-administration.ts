@@ -8,14 +8,14 @@ import { checkExpireTime } from '../options/rate-limiter.js';
 import { TelemetryAttributes } from '../telemetry/names.js';
 import { traceInternal } from '../telemetry/trace.js';
 import type { JobProgress } from '../types/job-progress.js';
-import { QueueJobs } from './queue-jobs.js';
+import { QueueCancelling } from './queue-cancelling.js';
 
 /** What `Queue` does with a queue beside adding jobs: settings and limits, single jobs changed and removed. */
 export class QueueAdministration<
   JobBase extends Job = Job,
   B = Backend,
   ConnectionOptionsType = ConnectionOptions,
-> extends QueueJobs<JobBase, B, ConnectionOptionsType> {
+> extends QueueCancelling<JobBase, B, ConnectionOptionsType> {
   // ---- Settings, and single jobs
 
   /** Stops all workers of the queue from taking jobs, until `resume()`. Jobs under way go on. */

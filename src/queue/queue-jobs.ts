@@ -304,7 +304,7 @@ function retryStep(reset: boolean): ChangeStep {
  * What a call that changes jobs is told.
  * @param possible the states that it is about
  */
-function readChange(
+export function readChange(
   { qualifiedName: queue }: { qualifiedName: string },
   filter: JobFilter,
   { limit = Infinity, ...watch }: ChangeJobsOptions,

@@ -3,6 +3,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Worker as Thread } from 'node:worker_threads';
+import { JobCancelledError } from '../errors/job-cancelled-error.js';
 import { JobTimeoutError } from '../errors/job-timeout-error.js';
 import type { Job } from '../job/job.js';
 import type { JobQueue } from '../job/minimal-queue.js';
@@ -262,7 +263,8 @@ async function callOn(
 /** Why a signal was aborted, as it travels. */
 function reasonOf(signal: AbortSignal | undefined): { reason?: string; error?: PlainError } {
   const reason = signal?.reason as unknown;
-  return reason instanceof JobTimeoutError ? { error: toPlainError(reason) } : { reason: reason as string };
+  const isOurs = reason instanceof JobTimeoutError || reason instanceof JobCancelledError;
+  return isOurs ? { error: toPlainError(reason) } : { reason: reason as string };
 }
 
 /** What a processor has said of one job of its batch. */

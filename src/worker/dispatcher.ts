@@ -15,6 +15,7 @@ import { Drawing } from './drawing.js';
 import { FetchedBatch, type Fetched } from './fetched-batch.js';
 import { stringify } from '../native/json.js';
 import { errorFromNative, type CodedError } from '../native/native-error.js';
+import { JobCancelledError } from '../errors/job-cancelled-error.js';
 import { JobTimeoutError } from '../errors/job-timeout-error.js';
 import { rejectWith } from '../errors/reject-with.js';
 import { thrownSignal } from '../errors/thrown-signal.js';
@@ -23,7 +24,7 @@ import { failureOf, isUnrecoverable, reasonNotToRun, type AttemptFailure } from 
 import type { Job } from '../job/job.js';
 import { isObservable, type ObservableLike } from '../job/observable.js';
 import { answersBefore } from '../job/open-calls.js';
-import type { WorkerMessage } from '../native/types.js';
+import type { NativeCancelled, WorkerMessage } from '../native/types.js';
 import { OutcomeSender } from './outcome-sender.js';
 import { COMPLETED, type Outcomes } from './outcomes.js';
 import { Slot } from './slot.js';
@@ -58,6 +59,8 @@ export class Dispatcher {
   private readonly unfollowed = new Set<Slot>();
   /** Handles of those that went back at the latest pause: what is not to run has perhaps left the worker meanwhile. */
   private readonly wentBack = new Set<number>();
+  /** Cancelled jobs that have not started, by id: why they are not to. */
+  private readonly doomed = new Map<string, { claim: number; text: string }>();
   /** Ends that wait for calls of their handlers, or for the pause before the next try. */
   private readonly behindCalls = new Set<Promise<void>>();
   areLong = false;
@@ -289,6 +292,7 @@ export class Dispatcher {
     this.left--;
     if (!job) return this.giveUp(slot);
     slot.job = job;
+    if (this.doomed.size > 0) this.doom(slot, job);
     if (job.repeatJobKey === undefined || !(batch.following || batch.refused)) return true;
     void this.runFollowed(slot, job, batch);
     return false;
@@ -615,6 +619,31 @@ export class Dispatcher {
 
   cancelAll(reason?: string): void {
     for (const { controller } of this.slots) controller?.abort(reason);
+  }
+
+  /** Somebody has cancelled these jobs: aborts the signals of those that run. What has not started fails instead, and none of them is tried again. */
+  cancelHeld(jobs: readonly NativeCancelled[]): void {
+    // of what went back nothing is heard any more
+    const oldest = this.batches[0]?.claim ?? Infinity;
+    for (const [id, { claim }] of this.doomed) if (claim < oldest) this.doomed.delete(id);
+    for (const { id, claim, reason } of jobs) {
+      const error = new JobCancelledError(reason);
+      const slot = this.slots.find((each) => each.job?.id === id && each.claim === claim);
+      if (slot?.job) {
+        slot.job.deferredFailure = error.message;
+        // an observable that is still to come is not subscribed to
+        (slot.controller ??= new AbortController()).abort(error);
+      } else if (claim >= oldest) {
+        this.doomed.set(id, { claim, text: error.message });
+      }
+    }
+  }
+
+  private doom(slot: Slot, job: Job): void {
+    const doom = this.doomed.get(job.id as string);
+    if (doom?.claim !== slot.claim) return;
+    this.doomed.delete(job.id as string);
+    job.deferredFailure = doom.text;
   }
 
   /** Ids of the jobs that are running. */

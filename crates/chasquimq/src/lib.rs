@@ -92,6 +92,7 @@ pub use job::{
 };
 pub use keys::Keys;
 pub use queue::{
+    cancel::Cancelled,
     by_id::RetryOptions,
     find::{Change, Pick, Picked},
     groups::{GroupSetting, GroupState, ListedGroup},

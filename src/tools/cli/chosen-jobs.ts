@@ -211,6 +211,14 @@ export const remove: Change = {
   one: async (queue, id) => (await queue.remove(id, { removeChildren: false })) === 1,
 };
 
+/** Cancels jobs that have not ended. */
+export function cancel(reason: string | undefined): Change {
+  return {
+    all: (queue, filter, opts) => queue.cancelJobs(filter, { ...opts, reason }),
+    one: async (queue, id) => ['cancelled', 'signalled'].includes(await queue.cancelJob(id, { reason })),
+  };
+}
+
 /** Puts delayed jobs in the waiting list. */
 export const promote: Change = {
   all: (queue, filter, opts) => queue.promoteJobs(filter, opts),

@@ -1,4 +1,5 @@
 import type { Command } from './command.js';
+import { cancel } from './commands/cancel.js';
 import { doctor } from './commands/doctor.js';
 import { failed } from './commands/failed.js';
 import { inspect } from './commands/inspect.js';
@@ -11,4 +12,4 @@ import { watch } from './commands/watch.js';
  * The commands, in the order of `--help`. None of these files loads the facade before it runs: help and `doctor` do
  * without the addon.
  */
-export const COMMANDS: readonly Command[] = [migrate, doctor, inspect, watch, jobs, failed, library];
+export const COMMANDS: readonly Command[] = [migrate, doctor, inspect, watch, jobs, cancel, failed, library];

@@ -99,7 +99,7 @@ export async function show({ queue, wanted, read, io, isJson, which }: Task): Pr
 }
 
 /** @throws Failure that names the ids that no such job has */
-function requireAll(queue: Queue, which: string, missing: readonly string[]): void {
+export function requireAll(queue: Queue, which: string, missing: readonly string[]): void {
   if (missing.length === 0) return;
   const ids = missing.map((id) => plain(id)).join(', ');
   throw new Failure(`No ${which}job of ${plain(queue.name)} has the id ${ids}.`);

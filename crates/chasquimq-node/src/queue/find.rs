@@ -1,6 +1,6 @@
 //! Jobs that a filter picks, found, counted and changed a step at a time.
 
-use chasquimq::{Change, Keys, Pick, Picked};
+use chasquimq::{Cancelled, Change, Keys, Pick, Picked};
 use napi_derive::napi;
 
 use super::{
@@ -115,6 +115,25 @@ commands! {
         let (target, pick) = (Keys::of_qualified(&target), pick.into());
         let change = Change::Move(&target.base);
         Ok(queue.change_step(now as u64, change, &state, &pick, (&place, room as u64)).await?.into())
+    }
+
+    /// A step of cancelling jobs.
+    async fn cancel_picked(
+        queue, state: String, pick: NativePick, place: String, room: f64, reason: String, remove: bool, now: f64
+    ) -> NativeChangedJobs {
+        let (change, pick) = (Change::Cancel { reason: &reason, remove }, pick.into());
+        Ok(queue.change_step(now as u64, change, &state, &pick, (&place, room as u64)).await?.into())
+    }
+
+    /// Cancels a job, and with `children` those that it waits for. Gives what became of it.
+    async fn cancel(queue, id: String, reason: String, remove: bool, children: bool, now: f64) -> String {
+        let became = match queue.cancel(now as u64, &id, &reason, remove, children).await? {
+            Cancelled::Cancelled => "cancelled",
+            Cancelled::Signalled => "signalled",
+            Cancelled::Ended => "ended",
+            Cancelled::Missing => "missing",
+        };
+        Ok(became.to_owned())
     }
 
     /// A step of putting delayed jobs in the waiting list.

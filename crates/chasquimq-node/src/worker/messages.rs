@@ -1,6 +1,6 @@
 //! What a worker tells JavaScript.
 
-use chasquimq::worker::{Failure, FailureState, Message};
+use chasquimq::worker::{CancelledJob, Failure, FailureState, Message};
 use napi::bindgen_prelude::{Float64Array, FnArgs};
 use napi_derive::napi;
 
@@ -38,6 +38,8 @@ pub struct WorkerMessage {
     pub lease_lost: Option<bool>,
     /// Ids of jobs that are this worker's no more.
     pub locks_lost: Option<Vec<String>>,
+    /// Jobs that somebody cancelled.
+    pub cancelled: Option<Vec<NativeCancelled>>,
     /// Something failed that is not the connection.
     pub error: Option<NativeError>,
     /// Connecting failed.
@@ -48,6 +50,27 @@ pub struct WorkerMessage {
     pub eviction: Option<String>,
     /// The server has somebody else's library under this name, which is ours.
     pub foreign_library: Option<String>,
+}
+
+/// A job that is held and is to end.
+#[napi(object)]
+pub struct NativeCancelled {
+    /// Its id.
+    pub id: String,
+    /// Under which claim it is held.
+    pub claim: f64,
+    /// Why; may be empty.
+    pub reason: String,
+}
+
+impl From<CancelledJob> for NativeCancelled {
+    fn from(job: CancelledJob) -> Self {
+        Self {
+            id: job.id,
+            claim: job.claim as f64,
+            reason: job.reason,
+        }
+    }
 }
 
 /// A refused outcome.
@@ -78,6 +101,7 @@ pub fn to_message(message: Message) -> WorkerMessage {
         asks_for_life: message.asks_for_life.then_some(true),
         lease_lost: message.lease_lost.then_some(true),
         locks_lost: some(message.locks_lost.into_iter()),
+        cancelled: some(message.cancelled.into_iter().map(NativeCancelled::from)),
         error: message.error.as_ref().map(NativeError::from),
         connection_error: happened.failure,
         closed: happened.closed,

@@ -103,7 +103,7 @@ local function has_traces(fields) return fields.fr or fields.tr end
 
 local function complete(fields, active, value, now_ms)
   start(fields, active)
-  fields.am, fields.fo, fields.rv, fields.d = (fields.am or 0) + 1, now_ms, value ~= '' and value or nil, nil
+  fields.am, fields.fo, fields.rv, fields.d, fields.df = (fields.am or 0) + 1, now_ms, value ~= '' and value or nil, nil, nil
 end
 
 local function timestamp(blob, offset)

@@ -123,5 +123,6 @@ end
 
 return {
   leave_active = leave_active,
+  leave = leave,
   drop = drop,
 }

@@ -1,6 +1,7 @@
 -- waiting_workers: workers that wait for something to do, and how each of them is told. They are the set `waiting-workers`, which a worker is in since a
 -- step or `park` put it there; whoever makes work takes one out, and publishes on the channel of that one, in a message without a text. A worker whose
 -- connection is gone is heard by nobody: it is passed over. Those that rest because of a rate limit are the set `resting`, and are told together.
+-- A message with a text asks a worker to look which of its jobs are cancelled (lists/cancel): one that does not hear finds out as it renews its lease.
 -- Channels are sharded: in a cluster a worker listens where its queue is.
 
 local CHANNEL = 'worker:'
@@ -12,6 +13,11 @@ local BUSY, WAITS = 1, 2
 local function tell(base, owner)
   local heard = redis.pcall('SPUBLISH', base .. CHANNEL .. owner, '')
   return type(heard) == 'number' and heard > 0
+end
+
+-- Asks a worker to look.
+local function ask(base, owner)
+  redis.pcall('SPUBLISH', base .. CHANNEL .. owner, 'cancel')
 end
 
 -- Tells one that waits, who waits no more then. False where nobody does.
@@ -66,6 +72,7 @@ end
 return {
   WAITS = WAITS,
   add = add,
+  ask = ask,
   forget = forget,
   goes_on_waiting = goes_on_waiting,
   remove = remove,

@@ -35,10 +35,9 @@ local function fail_record(queue, id, active, outcome, step, alike)
   return packed
 end
 
--- A job has failed for good.
-local function settle_failed(queue, id, outcome, step)
+-- A job has failed for good. from: the state that it was in.
+local function settle_failed(queue, id, keep, reason, from, step)
   local finishing = queue.finishing
-  local keep, reason = outcome[9], outcome[13]
   local n = #finishing.failed_add
   finishing.failed_add[n + 1], finishing.failed_add[n + 2] = step.now_ms, id
   if step.keeps[keep][1] == 0 then
@@ -47,8 +46,7 @@ local function settle_failed(queue, id, outcome, step)
   else
     Outcomes.note_kept(queue, 'failed', keep, 1)
   end
-  Events.emit_job(queue, 'failed', id, 'active', 'failedReason', reason)
-  if outcome[12] == 1 then Events.emit_job(queue, 'retries-exhausted', id, nil, 'attemptsMade', State.whole(outcome[11])) end
+  Events.emit_job(queue, 'failed', id, from, 'failedReason', reason)
 end
 
 -- Jobs are tried again.
@@ -102,7 +100,12 @@ local function fail_jobs(queue, outcome, step)
         n = #finishing.traces_set
         finishing.traces_set[n + 1], finishing.traces_set[n + 2] = id, trace
       end
-      if to == 'failed' then settle_failed(queue, id, outcome, step) else again[#again + 1] = id end
+      if to == 'failed' then
+        settle_failed(queue, id, keep, reason, 'active', step)
+        if outcome[12] == 1 then Events.emit_job(queue, 'retries-exhausted', id, nil, 'attemptsMade', State.whole(outcome[11])) end
+      else
+        again[#again + 1] = id
+      end
     else
       finishing.rejected[#finishing.rejected + 1] = first > 0 and { first, offsets[i], why, claim } or { 0, id, why, claim }
     end
@@ -112,5 +115,6 @@ end
 
 return {
   failed_fields = failed_fields,
+  settle_failed = settle_failed,
   fail_jobs = fail_jobs,
 }

@@ -1,17 +1,18 @@
--- change_jobs: removes, retries, promotes or moves the jobs of a state that a filter picks: any state -> gone, failed | completed -> waiting, delayed -> waiting,
--- any state but active and waiting-children -> another queue. Those that start first, or that ended first, come first; a bounded step a call.
+-- change_jobs: removes, cancels, retries, promotes or moves the jobs of a state that a filter picks: any state -> gone, any state but completed -> failed (lists/cancel),
+-- failed | completed -> waiting, delayed -> waiting, any state but active and waiting-children -> another queue. Those that start first, or that ended first, come first; a bounded step a call.
 -- KEYS    base (also: state meta log front takes frames apart:<first> holes gone jobs vitals traces large active delayed prioritized completed failed runs grouped
---         group:<group> events trims wake logged parents waiting-children lease:<owner> logs:<id> de:<id> memo:<client>:<slot> schedulers; of parents:
+--         group:<group> events trims wake logged parents waiting-children lease:<owner> cancels:<owner> logs:<id> de:<id> memo:<client>:<slot> schedulers; of parents:
 --         children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>; in other queues: state meta log front jobs vitals large
 --         delayed delays prioritized grouped groups turns group:<group> group-settings events trims wake)
--- ARGV    now_ms (epoch ms), client, slot, number, action (remove | retry | promote | move), state, filter (MessagePack, rules/filter), place (JSON, lists/walk; '' at
---         first), room (most jobs to pick), reset (1 = tries and starts of retried jobs are counted from 0 again), target (base of
---         the queue that jobs are moved to, or '')
+-- ARGV    now_ms (epoch ms), client, slot, number, action (remove | cancel | retry | promote | move), state, filter (MessagePack, rules/filter), place (JSON, lists/walk; '' at
+--         first), room (most jobs to pick), reset (1 = tries and starts of retried jobs are counted from 0 again; what is cancelled
+--         and does not run is gone), target (base of the queue that jobs are moved to; why they are cancelled; or '')
 -- RETURNS {place ('' = done), jobs looked at, jobs picked, ids of those that were changed: what somebody holds stays, the next job of a scheduler, and what
 --         is of other jobs and cannot be moved (lists/hand_over)}
--- ERRORS  none      EVENTS cleaned, waiting, removed, and in the other queue added, waiting, delayed      COST O(500 records, or 2000 jobs of frames, or 1 MiB of them, or 250 jobs picked)
+-- ERRORS  none      EVENTS cleaned, failed, waiting, removed, and in the other queue added, waiting, delayed      COST O(500 records, or 2000 jobs of frames, or 1 MiB of them, or 250 jobs picked)
 -- SOURCE  none: an extension
 -- FLAGS   allow-oom
+local Cancel = require('cancel')
 local Events = require('events')
 local Filter = require('filter')
 local Find = require('find')
@@ -30,7 +31,7 @@ local WaitingList = require('waiting_list')
 -- Jobs that one call changes.
 local MOST = 250
 -- What gives jobs new records reads all of them.
-local READS_DATA = { retry = true, move = true }
+local READS_DATA = { cancel = true, retry = true, move = true }
 
 local function enter(queue, ids, from)
   if #ids == 0 then return end
@@ -99,6 +100,8 @@ return function(keys, args)
     ids = promote(queue, picked)
   elseif action == 'move' then
     ids = HandOver.give(queue, state, picked, target, now_ms)
+  elseif action == 'cancel' then
+    ids = Cancel.cancel(queue, state, picked, target, reset == '1', now_ms)
   else
     ids = remove(queue, state, picked, now_ms)
   end

@@ -97,6 +97,14 @@ pub enum Change<'a> {
     },
     /// Delayed ones wait.
     Promote,
+    /// Those that do not run have failed for good, or are gone; those that run are to end, of which their workers are told. The next jobs of
+    /// schedulers stay, unless they run.
+    Cancel {
+        /// Why; may be empty.
+        reason: &'a str,
+        /// What does not run is gone.
+        remove: bool,
+    },
     /// They are jobs of the queue with this base, on the same server and, in a cluster, in the same slot; not those that are active, wait for children or
     /// belong to other jobs.
     Move(&'a str),
@@ -165,9 +173,10 @@ impl Queue {
             Change::Remove => ("remove", false, ""),
             Change::Retry { reset } => ("retry", reset, ""),
             Change::Promote => ("promote", false, ""),
+            Change::Cancel { reason, remove } => ("cancel", remove, reason),
             Change::Move(base) => ("move", false, base),
         };
-        if !target.is_empty() && self.connection().is_of_cluster() {
+        if action == "move" && self.connection().is_of_cluster() {
             self.check_slot(target)?;
         }
         let filter = pick.packed();

@@ -7,6 +7,7 @@
 
 pub mod bulk;
 pub mod by_id;
+pub mod cancel;
 pub mod find;
 pub mod groups;
 pub mod libraries;

@@ -81,6 +81,16 @@ impl Queue {
         Ok(())
     }
 
+    /// Those that a job waits for, directly or not, parents first: the base of the queue of the parent of each, the parent's id, and its own key.
+    pub(super) async fn waited_for(&self, id: &str) -> Result<Vec<[String; 3]>> {
+        let family = self.family(id, false).await?;
+        let named = |one: &Descendant| {
+            let (base, id) = family.place(one.parent).unwrap_or(&family.head);
+            [base.clone(), id.clone(), one.key.clone()]
+        };
+        Ok(family.descendants.iter().map(named).collect())
+    }
+
     /// Everybody below a job; without `ended` only what is waited for.
     async fn family(&self, id: &str, ended: bool) -> Result<Family> {
         let mut family = Family {

@@ -41,12 +41,25 @@ pub struct Message {
     pub lease_lost: bool,
     /// Jobs of this worker that it holds no more: somebody else removed or moved them.
     pub locks_lost: Vec<String>,
+    /// Jobs that it holds and that somebody cancelled.
+    pub cancelled: Vec<CancelledJob>,
     /// The worker hears of work by a connection that an event loop may watch from now on ([`Standby::watch`]).
     pub standby: Option<Standby>,
     /// Something failed that is not the connection.
     pub error: Option<Error>,
     /// The connection failed or broke.
     pub connection: Option<ConnectionEvent>,
+}
+
+/// A job that a worker holds, and that is to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CancelledJob {
+    /// Its id.
+    pub id: String,
+    /// Under which claim it is held: a later try of it is another matter.
+    pub claim: u64,
+    /// Why; may be empty.
+    pub reason: String,
 }
 
 impl Message {

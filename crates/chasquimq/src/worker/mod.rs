@@ -37,7 +37,7 @@ use idle::idle_wait::Waiter;
 pub use idle::{along::StepAlong, short_way::Told, standby::Standby};
 pub use manual::{ManualEnd, ManualStep, ManualStepped};
 use message::{Command, Question};
-pub use message::{Message, RecordedBy, Sink};
+pub use message::{CancelledJob, Message, RecordedBy, Sink};
 pub use options::{GroupRules, RateLimit, WorkerOptions};
 pub use record::{
     packed_outcomes::{Failure, FailureState, Rejected},

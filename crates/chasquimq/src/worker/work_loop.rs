@@ -126,6 +126,7 @@ impl Loop {
         // what was heard on the way of the last step is not waited for
         let is_due = self.has_step_to_take() || self.rounds.scan.is_some();
         let timer = if is_due { None } else { self.next_timer() };
+        let asked = self.waiter.standby();
         tokio::select! {
             biased;
             command = self.commands.recv() => match command {
@@ -136,6 +137,7 @@ impl Loop {
             ends = self.waiter.woken(&mut self.standing) => {
                 self.wake_by_all(ends).await;
             }
+            () = asked.asked() => self.renew_lease().await,
             () = tokio::time::sleep_until(timer.unwrap_or_else(Instant::now).into()), if timer.is_some() => self.ring().await,
             () = ready(()), if is_due => self.ring().await,
         }

@@ -13,6 +13,7 @@ mod adopt_dedup;
 mod adopt_jobs;
 mod adopt_queue;
 mod apart;
+mod cancel_jobs;
 mod change_jobs;
 mod change_priority;
 mod clean_jobs;

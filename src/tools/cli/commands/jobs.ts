@@ -1,6 +1,6 @@
 import type { JobState } from '../../../index.js';
 import { countOf as countGiven, isGiven, readArguments, textOf, type Arguments } from '../arguments.js';
-import { move, promote, readWanted, remove, retry, type Wanted } from '../chosen-jobs.js';
+import { cancel, move, promote, readWanted, remove, retry, type Wanted } from '../chosen-jobs.js';
 import { UsageError, type Command, type Io } from '../command.js';
 import { change, checkChange, list, show, tellCount, WHICH_OPTIONS, type Action } from '../job-actions.js';
 import { didYouMean } from '../nearest.js';
@@ -15,6 +15,7 @@ const OPTIONS = {
   group: { type: 'string' },
   parent: { type: 'string' },
   to: { type: 'string' },
+  why: { type: 'string' },
 } as const;
 
 const STATES: readonly JobState[] = [
@@ -32,6 +33,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   count: tellCount,
   show,
   remove: (task) => change(task, { action: 'remove', done: 'Removed' }, remove),
+  cancel: (task) => change(task, { action: 'cancel', done: 'Cancelled' }, cancel(textOf(task.read, 'why'))),
   retry: (task) => change(task, { action: 'retry', done: 'Retried' }, retry(isGiven(task.read, 'reset-attempts'))),
   promote: (task) => change(task, { action: 'promote', done: 'Promoted' }, promote),
   move: (task) => change(task, { action: 'move', done: 'Moved' }, move(textOf(task.read, 'to') ?? '')),
@@ -39,6 +41,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
 
 /** States of the jobs that an action is about, unless the command line names some; those it may name. */
 const STATES_OF: Readonly<Record<string, readonly [readonly JobState[], readonly JobState[]]>> = {
+  cancel: [STATES.slice(0, 5), STATES.slice(0, 5)],
   retry: [['failed'], ['failed', 'completed']],
   promote: [['delayed'], ['delayed']],
   move: [
@@ -50,7 +53,7 @@ const STATES_OF: Readonly<Record<string, readonly [readonly JobState[], readonly
 /** Finds jobs in every state, shows and changes them. */
 export const jobs: Command = {
   name: 'jobs',
-  summary: 'find, show, remove, retry, promote and move jobs in every state',
+  summary: 'find, show, remove, cancel, retry, promote and move jobs in every state',
   help: `Finds jobs by state, name, data, reason, group, parent, age or any text in them, and shows or changes them.
 
 Usage: chasquimq jobs <action> <queue> [id...] [options]
@@ -60,6 +63,7 @@ Actions:
   count    how many there are
   show     the jobs, with data, options, results, stack traces and logs
   remove   removes them for good; children of theirs stay
+  cancel   fails what does not run for good, and aborts the signals of what runs
   retry    puts failed jobs back in the waiting list, or completed ones (--state completed)
   promote  puts delayed jobs in the waiting list
   move     moves them to another queue (--to); not by ids
@@ -76,6 +80,7 @@ Options:
       --newer-than <time>   did so as long ago or later
       --limit <n>           so many at most: find the first (100), change those that ended or start first (all)
       --to <queue>          where move moves jobs to, with the same prefix
+      --why <text>          why cancel cancels
       --reset-attempts      retry counts tries from 0 again
       --all                 change every job of these states: needed where nothing else says which
   -y, --yes                 does not ask; needed where nobody can be asked
@@ -120,6 +125,7 @@ function check(action: string, read: Arguments, wanted: Wanted, io: Io): void {
   countGiven(read, 'limit');
   const target = textOf(read, 'to');
   if (action !== 'retry' && isGiven(read, 'reset-attempts')) throw new UsageError('--reset-attempts belongs to retry.');
+  if (action !== 'cancel' && textOf(read, 'why') !== undefined) throw new UsageError('--why belongs to cancel.');
   if (action !== 'move' && target !== undefined) throw new UsageError('--to belongs to move.');
   if (action === 'move' && target === undefined)
     throw new UsageError('move wants a queue to move jobs to: --to <queue>.');

@@ -13,6 +13,8 @@ pub trait Listener: Send + Sync + std::fmt::Debug {
     fn id(&self) -> u64;
     /// There is news. Whoever has read it goes on with that, or says so ([`Listener::act`]).
     fn hear(&self);
+    /// It is asked to look, which it does by itself: the message has a text.
+    fn ask(&self);
     /// Nobody else goes on with what was heard: `is_unread`: who watches is too busy.
     fn act(&self, is_unread: bool);
     /// The server tells nothing more by this connection.
@@ -74,8 +76,12 @@ impl News {
             }
             PushKind::SMessage => {
                 if let Some(listener) = self.listeners.get(channel) {
-                    listener.hear();
-                    self.heard.push(listener.clone());
+                    if matches!(data.get(1), Some(Value::BulkString(text)) if !text.is_empty()) {
+                        listener.ask();
+                    } else {
+                        listener.hear();
+                        self.heard.push(listener.clone());
+                    }
                 }
             }
             _ => {}

@@ -166,6 +166,10 @@ impl Listener for Noting {
         self.heard.lock().expect("notes").push("heard");
     }
 
+    fn ask(&self) {
+        self.heard.lock().expect("notes").push("asked");
+    }
+
     fn act(&self, is_unread: bool) {
         self.heard
             .lock()

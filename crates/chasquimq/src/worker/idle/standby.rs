@@ -50,6 +50,8 @@ struct Shared {
     ended: Notify,
     // the server tells nothing more by the connection
     lost: Notify,
+    // the server has something for the worker to look at
+    asked: Notify,
 }
 
 impl Standby {
@@ -60,6 +62,7 @@ impl Standby {
                 state: Mutex::new(State::new(offers)),
                 ended: Notify::new(),
                 lost: Notify::new(),
+                asked: Notify::new(),
             }),
         }
     }
@@ -121,6 +124,11 @@ impl Standby {
     /// Waits until [`Standby::end`] may have something.
     pub(crate) async fn ended(&self) {
         self.shared.ended.notified().await;
+    }
+
+    /// Waits until the server asks the worker to look.
+    pub(crate) async fn asked(&self) {
+        self.shared.asked.notified().await;
     }
 
     /// What ended; with what the worker knows, unless its loop knows that.
@@ -248,6 +256,10 @@ impl Listener for Standby {
 
     fn hear(&self) {
         self.state().is_told = true;
+    }
+
+    fn ask(&self) {
+        self.shared.asked.notify_one();
     }
 
     fn act(&self, is_unread: bool) {

@@ -1,60 +1,93 @@
 //! The worker's lease, which says that its jobs are run, and the jobs that nobody runs.
 
-use std::{collections::HashMap, time::Instant};
-
-use redis::Value;
+use std::{
+    collections::{HashMap, HashSet},
+    time::{Duration, Instant},
+};
 
 use super::Loop;
 use crate::{
     clock::{system_now_ms, Moment},
     error::Result,
+    job::msgpack::Packer,
     lost::{Scan, Search},
-    redis::call::library::{args, Arg, RELEASE_WORKER, RENEW_LEASE},
-    worker::{idle::idle_wait::Pending, manual::extend_locks, message::Message},
+    redis::call::{
+        library::{args, Arg, RELEASE_WORKER, RENEW_LEASE},
+        reply::Reply,
+    },
+    worker::{
+        idle::idle_wait::Pending,
+        manual::extend_locks,
+        message::{CancelledJob, Message},
+    },
 };
 
 /// Most locks that are looked at in one call.
 const LOCKS_A_CALL: usize = 500;
+/// A cancelled job that the last step may have brought is looked for again after so long.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 impl Loop {
+    /// Renews the lease, and reads which jobs are cancelled.
     pub(super) async fn renew_lease(&mut self) {
-        let Some(renew_time) = self.options.lock_renew_time else {
-            return;
-        };
-        self.rounds.renewal = Some(Instant::now() + renew_time / 2);
-        let lease = self.keys.key(&format!("lease:{}", self.options.id));
-        let duration = self.options.lock_duration.as_millis() as u64;
-        // a server that is full refuses a SET, but not this
-        let sent = Moment::now();
-        match self
-            .connection
-            .send(redis::cmd("PEXPIRE").arg(&lease).arg(duration))
-            .await
-        {
-            Ok(Value::Int(0)) => {
-                // others may have them
-                self.offers.lapsed();
-                self.take_back(true);
-                (self.sink)(Message {
-                    lease_lost: true,
-                    ..Message::default()
-                });
-            }
-            Ok(_) => {
-                let lapsed = self.offers.lease(sent..=Moment::now());
-                self.return_jobs(lapsed);
-                return;
-            }
-            Err(error) => return self.report(error),
+        let renew_time = self.options.lock_renew_time;
+        self.rounds.renewal = renew_time.map(|time| Instant::now() + time / 2);
+        let duration = renew_time.map_or(0, |_| self.options.lock_duration.as_millis() as u64);
+        let mut known = Packer::default();
+        known.array(self.rounds.read_cancels.len());
+        for mark in &self.rounds.read_cancels {
+            known.str(mark);
         }
+        let args = args![self.options.id.as_str(), duration, &known];
         let sent = Moment::now();
-        let anew = args![self.options.id.as_str(), duration];
-        match RENEW_LEASE.run(&self.connection, &self.keys.base, &anew).await {
-            Ok(_) => {
-                let lapsed = self.offers.lease(sent..=Moment::now());
-                self.return_jobs(lapsed);
+        let reply = match RENEW_LEASE.ask(&self.connection, &self.keys.base, &args).await {
+            Ok(reply) => reply,
+            Err(error) => return self.report(error),
+        };
+        let (was_there, marks) = match read_renewal(reply) {
+            Ok(read) => read,
+            Err(error) => return self.report(error),
+        };
+        if !was_there {
+            // others may have them
+            self.offers.lapsed();
+            self.take_back(true);
+            (self.sink)(Message {
+                lease_lost: true,
+                ..Message::default()
+            });
+        }
+        if duration > 0 {
+            let lapsed = self.offers.lease(sent..=Moment::now());
+            self.return_jobs(lapsed);
+        }
+        self.rounds.read_cancels.clear();
+        if !marks.is_empty() {
+            self.tell_cancelled(marks).await;
+        }
+    }
+
+    /// Tells of the jobs that are cancelled and held. What is not held has left, unless the answer of the last step is still to come.
+    async fn tell_cancelled(&mut self, marks: Vec<(String, CancelledJob)>) {
+        if self.waiter.pending == Pending::Lent {
+            self.break_off().await;
+        }
+        let held: HashSet<(String, u64)> = self.standing.in_flight.ids().into_iter().collect();
+        let mut cancelled = Vec::new();
+        for (mark, job) in marks {
+            let is_held = held.contains(&(job.id.clone(), job.claim));
+            if !is_held && job.claim as i64 >= self.standing.step_number {
+                self.rounds.renewal = Some(Instant::now() + LOOK_AGAIN);
+                continue;
             }
-            Err(error) => self.report(error),
+            self.rounds.read_cancels.push(mark);
+            cancelled.extend(is_held.then_some(job));
+        }
+        if !cancelled.is_empty() {
+            (self.sink)(Message {
+                cancelled,
+                ..Message::default()
+            });
         }
     }
 
@@ -167,4 +200,20 @@ impl Loop {
             self.report(error);
         }
     }
+}
+
+/// Whether the lease was there, and which jobs are cancelled (`lua/lists/cancel.lua`): as they are marked, and what that says.
+fn read_renewal(mut reply: Reply) -> Result<(bool, Vec<(String, CancelledJob)>)> {
+    let was_there = reply.int()? == 1;
+    let mut marks = Vec::new();
+    while !reply.is_empty() {
+        let (mark, reason) = (reply.text()?, reply.text()?);
+        let job = mark.split_once(':').map(|(claim, id)| CancelledJob {
+            id: id.to_owned(),
+            claim: claim.parse().unwrap_or_default(),
+            reason,
+        });
+        marks.extend(job.map(|job| (mark, job)));
+    }
+    Ok((was_there, marks))
 }
