@@ -98,6 +98,33 @@ describe('jobs', () => {
     expect(await found(queue)).toEqual(['top', '3', '1', 'later', 'of-a']);
   });
 
+  it('cancels jobs that have not ended, by what they have or by their ids', async () => {
+    const queue = await queueOfMany();
+    const { stdout } = await cli(['jobs', 'cancel', queue.name, '--name', 'mail', '--why', 'late', '--yes', '--json']);
+    expect(JSON.parse(stdout)).toEqual({ queue: queue.name, action: 'cancel', matched: 4, done: 4, skipped: 0 });
+    expect((await queue.getJob('top'))?.failedReason).toBe('The job was cancelled: late');
+    const byId = await cli(['jobs', 'cancel', queue.name, '4', '--yes']);
+    expect([byId.code, byId.stdout]).toEqual([0, `Cancelled 1 of 1 job of ${queue.name}.\n`]);
+    expect(await found(queue, '--state', 'waiting', '--state', 'delayed')).toEqual([]);
+  });
+
+  it('cancel says of each job what became of it', async () => {
+    const queue = await queueOfMany();
+    const { code, stdout, stderr } = await cli(['cancel', queue.name, '3', '1', '9', '--why', 'late', '--json']);
+    const jobs = [
+      { id: '3', became: 'cancelled' },
+      { id: '1', became: 'ended' },
+      { id: '9', became: 'missing' },
+    ];
+    expect([code, JSON.parse(stdout)]).toEqual([1, { queue: queue.name, jobs }]);
+    expect(stderr).toBe(`chasquimq: No job of ${queue.name} has the id 9.\n`);
+    expect((await queue.getJob('3'))?.failedReason).toBe('The job was cancelled: late');
+    const removed = await cli(['cancel', queue.name, 'top', '--remove', '--cascade', '--wait', '1s']);
+    expect([removed.code, removed.stdout]).toEqual([0, 'ID   BECAME\ntop  cancelled\n']);
+    expect(await queue.getJob('top')).toBeUndefined();
+    expect((await cli(['cancel', queue.name])).code).toBe(2);
+  });
+
   it('moves jobs to another queue', async () => {
     const queue = await queueOfMany();
     const other = stage.queue({}, 'other');
@@ -131,6 +158,7 @@ describe('jobs', () => {
     ],
     [['move', 'q', '--all', '--yes'], 'move wants a queue to move jobs to: --to <queue>.'],
     [['move', 'q', '5', '--to', 'p', '--yes'], 'move takes what the server finds: leave out ids and --text.'],
+    [['find', 'q', '--why', 'p'], '--why belongs to cancel.'],
     [['find', 'q', '--to', 'p'], '--to belongs to move.'],
     [['find', 'q', '--reset-attempts'], '--reset-attempts belongs to retry.'],
   ])('refuses %j', async (args, message) => {

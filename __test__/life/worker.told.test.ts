@@ -126,7 +126,7 @@ describe('worker.told', () => {
       queueOf('cancelled', await user('mute', (part) => part !== '+spublish')),
       [] as string[],
     ];
-    const handler = (_: Job, token?: string, signal?: AbortSignal): Promise<void> =>
+    const handler = (_: Job, __?: string, signal?: AbortSignal): Promise<void> =>
       new Promise((resolve) =>
         signal!.addEventListener('abort', () => resolve(void reasons.push((signal!.reason as Error).message))),
       );

@@ -243,7 +243,10 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
       says: ['sent to ana', 'no address'],
     },
   ],
-  'docs/guides/cancelling.md': [{ with: 'job.remove', after: 'console.log(await job.getState());', says: ['unknown'] }],
+  'docs/guides/cancelling.md': [
+    { with: 'queue.cancelJob(', says: ['cancelled The job was cancelled: withdrawn'] },
+    { with: 'queue.cancelJobs(', says: ['0'] },
+  ],
   'docs/guides/observables.md': [
     {
       with: '@@observable',

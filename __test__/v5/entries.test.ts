@@ -41,6 +41,7 @@ describe('the entries', () => {
     expect((await queue.getWaiting())[0]).toBeInstanceOf(v5.Job);
     expect((await queue.findJobs({ name: 'y' })).jobs[0]).toBeInstanceOf(v5.Job);
     expect(await queue.moveJobs(`${stage.name()}-other`, { name: 'y' })).toBe(1);
+    expect(await queue.cancelJob(job.id!)).toBe('cancelled');
     const flows = keep(new v5.FlowProducer({ connection: { ...connection } }));
     expect(flows).toBeInstanceOf(plain.FlowProducer);
     expect((await flows.add({ name: 'z', queueName: stage.name() })).job).toBeInstanceOf(v5.Job);

@@ -92,8 +92,8 @@ pub use job::{
 };
 pub use keys::Keys;
 pub use queue::{
-    cancel::Cancelled,
     by_id::RetryOptions,
+    cancel::Cancelled,
     find::{Change, Pick, Picked},
     groups::{GroupSetting, GroupState, ListedGroup},
     libraries::ServerLibrary,

@@ -30,16 +30,13 @@ impl Queue {
     /// Cancels a job; `remove`: it goes, unless it runs. `children`: behind it those that it waits for, directly or not, in steps.
     /// # Errors
     /// [`Error::OfScheduler`] for the next job of a scheduler that does not run yet.
-    pub async fn cancel(
-        &self,
-        now_ms: u64,
-        id: &str,
-        reason: &str,
-        remove: bool,
-        children: bool,
-    ) -> Result<Cancelled> {
+    pub async fn cancel(&self, now_ms: u64, id: &str, reason: &str, remove: bool, children: bool) -> Result<Cancelled> {
         // a job that is gone tells of no children
-        let below = if children { self.waited_for(id).await? } else { Vec::new() };
+        let below = if children {
+            self.waited_for(id).await?
+        } else {
+            Vec::new()
+        };
         let codes = self.cancel_step(now_ms, reason, remove, &[[id, "", ""]]).await?;
         for some in below.chunks(JOBS_A_CALL) {
             let jobs: Vec<[&str; 3]> = some.iter().map(|of| of.each_ref().map(String::as_str)).collect();
@@ -61,7 +58,9 @@ impl Queue {
         for text in jobs.iter().flatten() {
             packed.str(text);
         }
-        let reply = self.run_once(&CANCEL_JOBS, now_ms, &args![reason, remove, &packed]).await?;
+        let reply = self
+            .run_once(&CANCEL_JOBS, now_ms, &args![reason, remove, &packed])
+            .await?;
         Ok(Reply::new(CANCEL_JOBS.name, reply)?.numbers().collect())
     }
 }

@@ -36,8 +36,8 @@ use client_clock::Reading;
 use idle::idle_wait::Waiter;
 pub use idle::{along::StepAlong, short_way::Told, standby::Standby};
 pub use manual::{ManualEnd, ManualStep, ManualStepped};
-use message::{Command, Question};
 pub use message::{CancelledJob, Message, RecordedBy, Sink};
+use message::{Command, Question};
 pub use options::{GroupRules, RateLimit, WorkerOptions};
 pub use record::{
     packed_outcomes::{Failure, FailureState, Rejected},

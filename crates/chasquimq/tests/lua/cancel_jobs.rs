@@ -16,7 +16,7 @@ use crate::given::{
 };
 
 /// Jobs that are named by their ids.
-fn named(ids: &[&str]) -> Vec<u8> {
+pub fn named(ids: &[&str]) -> Vec<u8> {
     let mut packed = Packer::default();
     packed.array(3 * ids.len());
     for id in ids {
@@ -41,7 +41,14 @@ fn what_is_not_there_or_has_ended_is_told() {
 
 #[test]
 fn jobs_that_wait_for_something_fail_for_good() {
-    let mut queue = TestQueue::with(Plan::new().frame(3).record("x").front("y").delayed("d", 9000).prioritized("p", 3));
+    let mut queue = TestQueue::with(
+        Plan::new()
+            .frame(3)
+            .record("x")
+            .front("y")
+            .delayed("d", 9000)
+            .prioritized("p", 3),
+    );
     queue.add(1001, Plan::new().grouped("g", "a", 0));
     queue.skip_events();
     assert_eq!(cancel(&mut queue, &["2", "x", "y", "d", "p", "g"]), "[1 1 1 1 1 1]");
@@ -68,13 +75,19 @@ fn jobs_that_wait_for_something_fail_for_good() {
 fn a_filter_cancels_jobs_of_every_state_whatever_a_step_does() {
     for room in [1, 2, 1000] {
         let mut queue = full();
-        queue.add(1011, Plan::new().prioritized("p", 3).grouped("g", "a", 0).grouped("h", "b", 0));
+        queue.add(
+            1011,
+            Plan::new()
+                .prioritized("p", 3)
+                .grouped("g", "a", 0)
+                .grouped("h", "b", 0),
+        );
         let mut cancelled = Vec::new();
         for state in STATES.iter().filter(|state| !["completed", "failed"].contains(state)) {
             cancelled.push(change(&mut queue, "cancel", state, &by_age(-1), room));
         }
         assert_eq!(cancelled.join("|"), "z 7 8 9 g h|3 x|e d|p|", "by {room}");
-            let mut failed = find(&mut queue, "failed", &by_age(-1), 100).0;
+        let mut failed = find(&mut queue, "failed", &by_age(-1), 100).0;
         failed.sort();
         assert_eq!(failed.join(" "), "4 7 8 9 d e f g h p z");
     }
@@ -98,7 +111,10 @@ fn what_runs_is_told_to_its_worker_and_does_not_start_again() {
     assert_eq!(run!(queue, RENEW_LEASE, "w", 60_000, named(&[])), "[1 4:2 why 4:x why]");
     assert_eq!(run!(queue, RENEW_LEASE, "w", 0, known.0), "[1 4:x why]");
     // what comes back fails
-    let step = Step::by("w").done(1, 2, 0, 1).fail(&at(1, 2, 1), &Fail::to("waiting")).done_record("x", "1");
+    let step = Step::by("w")
+        .done(1, 2, 0, 1)
+        .fail(&at(1, 2, 1), &Fail::to("waiting"))
+        .done_record("x", "1");
     assert_eq!(queue.step(step), "[[] [] -1 0 1]");
     let left = "2={am:1 as:1 df:The job was cancelled: why fr:boom po:1000} x={am:1 as:1 fo:1000 po:1000 rv:1}";
     queue.key_is("vitals", left);
@@ -127,7 +143,9 @@ fn what_does_not_run_goes_where_that_is_wanted() {
 #[test]
 fn a_job_is_kept_as_its_options_say() {
     let mut queue = TestQueue::fresh();
-    let tree = Tree::new().root_with("a", r#"{"removeOnFail":true}"#).root_with("b", r#"{"removeOnFail":{"count":1}}"#);
+    let tree = Tree::new()
+        .root_with("a", r#"{"removeOnFail":true}"#)
+        .root_with("b", r#"{"removeOnFail":{"count":1}}"#);
     queue.add_flows(1000, &tree.root_with("c", r#"{"removeOnFail":1}"#));
     assert_eq!(cancel(&mut queue, &["a", "b", "c"]), "[1 1 1]");
     queue.key_is("failed", "c@1010");
@@ -137,13 +155,17 @@ fn a_job_is_kept_as_its_options_say() {
 #[test]
 fn a_parent_is_told_as_of_any_child_that_failed() {
     let mut queue = TestQueue::fresh();
-    let tree = Tree::new().root("p").child_with("p", "c", r#"{"failParentOnFailure":true}"#);
+    let tree = Tree::new()
+        .root("p")
+        .child_with("p", "c", r#"{"failParentOnFailure":true}"#);
     queue.add_flows(1000, &tree);
     queue.skip_events();
     assert_eq!(cancel(&mut queue, &["c"]), "[1]");
     queue.key_is("faults:p", "q:c");
     queue.key_is("front", "p");
-    queue.events_are("[X failed [c] failedReason [The job was cancelled: why] prev waiting] [X waiting [p] prev waiting-children]");
+    queue.events_are(
+        "[X failed [c] failedReason [The job was cancelled: why] prev waiting] [X waiting [p] prev waiting-children]",
+    );
 }
 
 #[test]
@@ -155,7 +177,9 @@ fn children_are_named_with_their_parents() {
     let mut jobs = Packer::default();
     jobs.array(9).str("p").str("").str("");
     for (parent, child) in [("p", "c"), ("q", "d")] {
-        jobs.str(&keys.base).str(parent).str(&format!("{}:{child}", keys.qualified_name));
+        jobs.str(&keys.base)
+            .str(parent)
+            .str(&format!("{}:{child}", keys.qualified_name));
     }
     assert_eq!(run_once!(queue, CANCEL_JOBS, 1010, "why", 0, jobs.0), "[1 1 0]");
     queue.key_is("failed", "c@1010 p@1010");

@@ -6,12 +6,13 @@ mod moves;
 mod play;
 
 use chasquimq::redis::call::library::{
-    ADD, CHANGE_JOBS, CHANGE_PRIORITY, CLEAN_JOBS, COUNT_JOBS, FIND_JOBS, JOB_STATE, LIST_ACTIVE, LIST_JOBS, LOG_JOB,
-    MOVE_DELAYED, PROMOTE_JOBS, READ_JOBS, REMOVE_JOB, RETRY_JOB, RETRY_JOBS, STEP, UPDATE_JOB,
+    ADD, CANCEL_JOBS, CHANGE_JOBS, CHANGE_PRIORITY, CLEAN_JOBS, COUNT_JOBS, FIND_JOBS, JOB_STATE, LIST_ACTIVE,
+    LIST_JOBS, LOG_JOB, MOVE_DELAYED, PROMOTE_JOBS, READ_JOBS, REMOVE_JOB, RETRY_JOB, RETRY_JOBS, STEP, UPDATE_JOB,
 };
 
 use self::play::Play;
 use super::{
+    cancel_jobs::named,
     find_jobs::{by_anything, STATES},
     model::bulk::by_age,
     read_jobs::{self, by_ids},
@@ -108,12 +109,16 @@ impl Play {
         self.run_once(&REMOVE_JOB, Some(7005), what, |call| {
             call.arg(self::other(id)).arg(0);
         });
+        self.run_once(&CANCEL_JOBS, Some(7006), what, |call| {
+            call.arg("why").arg(0).arg(named(&[id]));
+        });
         let target = format!("{}other:", self.queue.probe.keys.base);
         let moves = ["waiting", "prioritized", "delayed", "completed", "failed"].map(|state| ("move", state));
         for (action, state) in [("promote", "delayed"), ("retry", "failed"), ("retry", "completed")]
             .into_iter()
             .chain(moves)
             .chain(STATES.map(|state| ("remove", state)))
+            .chain(["waiting", "prioritized", "delayed", "active", "waiting-children"].map(|state| ("cancel", state)))
         {
             for filter in [by_anything(), by_age(-1)] {
                 self.run_once(&CHANGE_JOBS, Some(7006), what, |call| {

@@ -4,7 +4,7 @@ use super::{
     drive::Drive,
     state::{At, State},
 };
-use crate::given::queue::run_once;
+use crate::{cancel_jobs::named, given::queue::run_once};
 
 impl Drive {
     pub fn remove(&mut self) {
@@ -19,6 +19,32 @@ impl Drive {
         if expected == "1" && self.model.state(&id).is_some() {
             self.model.remove(&id);
         }
+    }
+
+    pub fn cancel(&mut self) {
+        let id = self.any_id();
+        self.note(format!("cancel {id}"));
+        let reply = run_once!(self.queue, CANCEL_JOBS, self.model.now_ms, "", 0, named(&[&id]));
+        let now_ms = self.model.now_ms;
+        let text = Some("The job was cancelled".to_owned());
+        let expected = match self.model.state(&id) {
+            None => "[0]",
+            Some(State::Completed | State::Failed) => "[3]",
+            Some(State::Active { .. }) => {
+                self.model.job(&id).fields.deferred_failure = text;
+                "[2]"
+            }
+            Some(_) => {
+                self.model.take_out(&id);
+                let job = self.model.job(&id);
+                job.state = State::Failed;
+                job.fields.failed_reason = text;
+                job.fields.finished_on = Some(now_ms);
+                (job.fields.delay_ms, job.fields.deferred_failure) = (None, None);
+                "[1]"
+            }
+        };
+        self.same(&reply, expected);
     }
 
     pub fn amend(&mut self) {

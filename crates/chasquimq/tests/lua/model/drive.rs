@@ -80,7 +80,7 @@ impl Drive {
         let (line, due_ms) = (self.model.work(), self.model.delayed.first().map(|(due_ms, _)| *due_ms));
         self.told_due = None;
         self.queue.command("DEL", "wake", &[]);
-        match self.random.below(114) {
+        match self.random.below(116) {
             0..=17 => self.add(),
             18..=64 => self.step(),
             65..=67 => self.step_again(),
@@ -101,6 +101,7 @@ impl Drive {
             106..=107 => self.promote_many(),
             108 => self.go_and_return(),
             109..=112 => self.change_picked(),
+            113..=114 => self.cancel(),
             _ => self.pass_time(),
         }
         self.compare_wake(&line, due_ms);

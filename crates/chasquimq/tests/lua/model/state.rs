@@ -415,7 +415,7 @@ impl Model {
                 fields.attempts_made += 1;
                 fields.finished_on = Some(now_ms);
                 fields.returnvalue = (!result.is_empty()).then(|| result.clone());
-                fields.delay_ms = None;
+                (fields.delay_ms, fields.deferred_failure) = (None, None);
                 None
             }
             Ending::Failed {
