@@ -18,7 +18,7 @@ const textOf = (reason?: string): string => new JobCancelledError(reason).messag
 
 describe('queue.cancel', () => {
   const stage = useStage(chasquimq);
-  const queueOf = (part = ''): Queue => stage.queue({}, part) as unknown as Queue;
+  const queueOf = (part = '', opts = {}): Queue => stage.queue(opts, part) as unknown as Queue;
 
   /** A worker whose jobs run until their signals are aborted, and then throw why. */
   function worker(opts: Partial<WorkerOptions> = {}): EventLog {
@@ -241,13 +241,14 @@ describe('queue.cancel', () => {
   it.each([{}, { remove: true }])(
     'with its children, in whatever queues, with cascade: %j',
     async (opts: CancelJobOptions) => {
-      const [queue, other] = [queueOf(), queueOf('other')];
+      const prefix = '{family}';
+      const [queue, other] = [queueOf('', { prefix }), queueOf('other', { prefix })];
       const child = (name: string, queueName: string, children: object[] = []): object => ({
-        ...{ name, queueName, opts: { jobId: name, failParentOnFailure: true } },
+        ...{ name, queueName, prefix, opts: { jobId: name, failParentOnFailure: true } },
         children,
       });
       const tree = child('p', queue.name, [child('c', other.name, [child('d', queue.name)]), child('e', other.name)]);
-      await stage.flowProducer().add(tree as never);
+      await stage.flowProducer({ prefix }).add(tree as never);
       await other.add('else', {}, { jobId: 'else' });
       expect(await queue.cancelJob('p', { ...opts, reason: 'all', cascade: true })).toBe('cancelled');
       const states = await Promise.all([

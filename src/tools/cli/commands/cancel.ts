@@ -22,7 +22,8 @@ export const cancel: Command = {
 
 Usage: chasquimq cancel <queue> <id...> [options]
 
-Says of each job what became of it: cancelled, signalled (it runs), ended (before) or missing. By a filter: chasquimq jobs cancel.
+Says of each job what became of it: cancelled, signalled (it runs), ended (before) or missing. By a filter:
+chasquimq jobs cancel.
 
 Options:
       --why <text>    the failed reason tells it

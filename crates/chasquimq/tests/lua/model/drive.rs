@@ -270,7 +270,11 @@ impl Drive {
         call.arg(50).arg(1).arg("0");
         while self.queue.carry_out_unchecked(&call) != Value::Int(0) {}
         let left = self.queue.probe.suffixes();
-        let is_temporary = |key: &String| key.starts_with("lease:") || key.starts_with("memo:");
+        let is_temporary = |key: &String| {
+            ["lease:", "memo:", "cancels:"]
+                .iter()
+                .any(|start| key.starts_with(start))
+        };
         assert!(left.iter().all(is_temporary), "{left:?}");
     }
 
