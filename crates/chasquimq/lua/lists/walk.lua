@@ -5,7 +5,8 @@
 --   of a set       score and member, the last one done; number: of its run, the last job done
 --   of what waits  phase (front | log | groups); left: elements of the front list to go, from its end, where none comes; entry: the last log entry done; begun: the
 --                  one that is done in part, and at: jobs of it that are done; last: the entry that was the last at first; passed: stale references that were passed, by ids that jobs have
---   of active ones phase (takes | active), at (cursor of the scan), of its page: number, or id, the last one done
+--   of active ones phase (takes | active), at (cursor of the scan), of its page: seen, what is done of it, as jobs that leave change what a page holds; number:
+--                  of the frame that is done in part, the last job done
 -- Of a queue: walking, the step: place, state, filter, back, meet (the function; it gives whether it wants more), is_full (it does not), and what the step has
 -- cost: effort and bytes; reads: what lies in records is asked for; reads_data: their data as well.
 local Active = require('active')
@@ -365,10 +366,20 @@ end
 
 -- ---- Active jobs
 
+-- What is done of a page.
+local function seen_of(place)
+  local seen = {}
+  place.seen = place.seen or {}
+  for _, member in ipairs(place.seen) do seen[member] = true end
+  return seen
+end
+
 -- The active jobs of a frame. False when the step ends among them.
 local function show_held(queue, first, n, blob, holder)
   local place, header = queue.walking.place, Frame.header_of(blob)
   local done = place.number or 0
+  -- it is another's
+  if done < first or done >= first + n then done = 0 end
   for i = 0, n - 1 do
     local is_active = holder[2] == '' or holder[2]:sub(i + 1, i + 1) == '1'
     if is_active and first + i > done then
@@ -388,14 +399,17 @@ end
 
 -- A page of taken frames, by their numbers. True when it was met.
 local function walk_takes(queue, page)
-  local frames, done = {}, queue.walking.place.number or 0
+  local frames, place = {}, queue.walking.place
+  local seen = seen_of(place)
   for i = 1, #page, 2 do
     local first, holder = Active.read_frame_holder(page[i], page[i + 1])
-    if first + 63 > done then frames[#frames + 1] = { first, holder } end
+    if not seen[page[i]] then frames[#frames + 1] = { first, holder, page[i] } end
   end
   table.sort(frames, function(one, other) return one[1] < other[1] end)
   for _, frame in ipairs(frames) do
-    if not walk_held(queue, frame[1], frame[2]) or is_spent(queue.walking) then return false end
+    if not walk_held(queue, frame[1], frame[2]) then return false end
+    place.seen[#place.seen + 1] = frame[3]
+    if is_spent(queue.walking) then return false end
   end
   return true
 end
@@ -403,8 +417,9 @@ end
 -- The same of active records, by their ids.
 local function walk_active_records(queue, page)
   local place, ids, entries = queue.walking.place, {}, {}
+  local seen = seen_of(place)
   for i = 1, #page, 2 do
-    if not place.id or is_before(place.id, page[i]) then
+    if not seen[page[i]] then
       ids[#ids + 1] = page[i]
       entries[page[i]] = Stored.active(page[i + 1])
     end
@@ -414,7 +429,7 @@ local function walk_active_records(queue, page)
   for _, id in ipairs(ids) do
     local job = records[id]
     if job == nil then return false end
-    place.id = id
+    place.seen[#place.seen + 1] = id
     if job then
       job.active = entries[id]
       if job.fields then Stored.start(job.fields, job.active) end
@@ -435,7 +450,7 @@ local function walk_active(queue)
     local walk_page = is_takes and walk_takes or walk_active_records
     if not walk_page(queue, found[2]) then return false end
     walking.effort = walking.effort + AN_ENTRY
-    place.at, place.number, place.id = found[1], nil, nil
+    place.at, place.number, place.seen = found[1], nil, nil
     if found[1] == '0' then
       if not is_takes then return true end
       place.phase = 'active'

@@ -215,7 +215,7 @@ fn the_servers_clock_gives_events_their_place_where_that_of_the_caller_may_be_fa
     assert!(place(&mut queue, 121_001) >= first);
 }
 
-fn by(id: &str) -> Deduplication {
+pub fn by(id: &str) -> Deduplication {
     Deduplication::of(id)
 }
 

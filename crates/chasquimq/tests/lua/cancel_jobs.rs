@@ -3,6 +3,7 @@
 use chasquimq::msgpack::Packer;
 
 use super::{
+    add::by,
     change_jobs::change,
     find_jobs::{find, STATES},
     model::bulk::by_age,
@@ -94,6 +95,20 @@ fn a_filter_cancels_jobs_of_every_state_whatever_a_step_does() {
 }
 
 #[test]
+fn all_that_runs_is_met_though_frames_dissolve_meanwhile() {
+    let mut plan = Plan::new();
+    for _ in 0..40 {
+        plan = plan.frame(64);
+    }
+    let mut queue = TestQueue::with(plan);
+    queue.take_all(|| Step::by("w").want(1000));
+    let told = change(&mut queue, "cancel", "active", &by_age(-1), 250);
+    assert_eq!(told.split(' ').collect::<std::collections::HashSet<_>>().len(), 40 * 64);
+    assert_eq!(told.split(' ').count(), 40 * 64);
+    assert_eq!(change(&mut queue, "cancel", "active", &by_age(-1), 250), "");
+}
+
+#[test]
 fn what_runs_is_told_to_its_worker_and_does_not_start_again() {
     let mut queue = TestQueue::with(Plan::new().frame(2).record("x"));
     queue.step(Step::by("w").want(3));
@@ -150,6 +165,15 @@ fn a_job_is_kept_as_its_options_say() {
     assert_eq!(cancel(&mut queue, &["a", "b", "c"]), "[1 1 1]");
     queue.key_is("failed", "c@1010");
     queue.key_is("jobs", r#"c=[1000 {"removeOnFail":1} a 1]"#);
+}
+
+#[test]
+fn a_deduplication_id_is_free_again() {
+    let mut queue = TestQueue::with(Plan::new().deduplicated("x", 0, &by("d")));
+    assert_eq!(cancel(&mut queue, &["x"]), "[1]");
+    queue.key_is("de:d", "(none)");
+    queue.add(1011, Plan::new().deduplicated("y", 0, &by("d")));
+    assert_eq!(find(&mut queue, "waiting", &by_age(-1), 10).0, ["y"]);
 }
 
 #[test]
