@@ -15,6 +15,7 @@ use super::{
     call::reply::is_replica,
     failure::is_broken,
     reach::{client_names::Names, dial, options::ConnectOptions},
+    states::Gathered,
     wire::{refusal, refused, transport::Transport, Answer, Listener, Wire},
 };
 use crate::error::Error;
@@ -38,6 +39,7 @@ struct Known {
     // by what others find it
     shared_by: OnceLock<Arc<dyn Any + Send + Sync>>,
     names: Names,
+    gathered: Gathered,
 }
 
 /// A connection that others keep open.
@@ -72,6 +74,7 @@ impl Link {
                 info: OnceLock::new(),
                 shared_by: OnceLock::new(),
                 names: Names::default(),
+                gathered: Gathered::default(),
             }),
         }
     }
@@ -96,6 +99,11 @@ impl Link {
         };
         self.known.names.tell(&self.known.wire).await;
         named
+    }
+
+    /// Those who ask by it at the same time.
+    pub(super) fn gathered(&self) -> &Gathered {
+        &self.known.gathered
     }
 
     /// Notes what the server said of itself at login.

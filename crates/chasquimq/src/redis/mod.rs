@@ -8,4 +8,5 @@ pub mod reach;
 pub(crate) mod session;
 pub mod sharing;
 mod socket;
+pub(crate) mod states;
 pub mod wire;

@@ -107,6 +107,11 @@ impl Standby {
         self.state().lend(standing, short_way);
     }
 
+    /// Whether the server tells of work, as far as is known to what is lent.
+    pub(crate) fn waits(&self) -> bool {
+        self.state().waits()
+    }
+
     /// Until when the event loop is left to start jobs; `none` where it is not.
     pub(crate) fn told_by(&self, none: Instant) -> Instant {
         let told_by = self.state().told_by;
