@@ -5,8 +5,9 @@ use std::{
     future::Future,
     sync::{
         atomic::{AtomicBool, Ordering},
-        Arc, OnceLock, Weak,
+        Arc, Mutex, OnceLock, PoisonError, Weak,
     },
+    time::{Duration, Instant},
 };
 
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value};
@@ -14,8 +15,8 @@ use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, 
 use super::{
     call::reply::is_replica,
     failure::is_broken,
+    gathered::Gathered,
     reach::{client_names::Names, dial, options::ConnectOptions},
-    states::Gathered,
     wire::{refusal, refused, transport::Transport, Answer, Listener, Wire},
 };
 use crate::error::Error;
@@ -40,6 +41,8 @@ struct Known {
     shared_by: OnceLock<Arc<dyn Any + Send + Sync>>,
     names: Names,
     gathered: Gathered,
+    // when the login ends
+    ends: Mutex<Option<Instant>>,
 }
 
 /// A connection that others keep open.
@@ -75,6 +78,7 @@ impl Link {
                 shared_by: OnceLock::new(),
                 names: Names::default(),
                 gathered: Gathered::default(),
+                ends: Mutex::default(),
             }),
         }
     }
@@ -84,10 +88,26 @@ impl Link {
         &self.known.wire
     }
 
+    /// A login counts for so long.
+    pub fn note_login(&self, lasts: Option<Duration>) {
+        let ends = lasts.and_then(|lasts| Instant::now().checked_add(lasts));
+        *self.known.ends.lock().unwrap_or_else(PoisonError::into_inner) = ends;
+    }
+
+    /// When the login ends, if it does.
+    pub fn login_ends(&self) -> Option<Instant> {
+        *self.known.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It, as long as others keep it open.
+    pub fn downgrade(&self) -> WeakLink {
+        WeakLink(Arc::downgrade(&self.known))
+    }
+
     /// Others may have it, and find it by this, which is there as long as it is.
     pub fn shared_by(&self, shared_by: Arc<dyn Any + Send + Sync>) -> WeakLink {
         let _ = self.known.shared_by.set(shared_by);
-        WeakLink(Arc::downgrade(&self.known))
+        self.downgrade()
     }
 
     /// Has the server know it by this name, too, as long as that is there.

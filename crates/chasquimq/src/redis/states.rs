@@ -1,10 +1,6 @@
 //! What tells whether anything has happened in a queue. The workers of a thread look at the same time, and ask for that in one call.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use tokio::sync::oneshot;
 
@@ -14,6 +10,7 @@ use super::{
         reply::Reply,
     },
     connection::Connection,
+    gathered::{Asked, Stored},
 };
 use crate::{
     error::{Error, Result},
@@ -24,59 +21,6 @@ use crate::{
 const GATHERING: Duration = Duration::from_millis(20);
 /// Queues that one call tells of: the server works on it for a millisecond.
 const QUEUES_A_CALL: usize = 1000;
-
-/// Where the numbers of jobs that wait and that are active are in a state (`lua/queue/state.lua`), bytes.
-const WAITING_AT: usize = 24;
-const ACTIVE_AT: usize = 32;
-
-/// A queue's state, as the server has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stored {
-    state: Vec<u8>,
-    delays: Vec<u8>,
-}
-
-impl Stored {
-    #[cfg(test)]
-    pub fn new(state: Vec<u8>, delays: Vec<u8>) -> Self {
-        Self { state, delays }
-    }
-
-    /// Whether a job waits.
-    pub fn has_waiting(&self) -> bool {
-        self.counts_any(WAITING_AT)
-    }
-
-    /// Whether a job is active.
-    pub fn has_active(&self) -> bool {
-        self.counts_any(ACTIVE_AT)
-    }
-
-    fn counts_any(&self, at: usize) -> bool {
-        let zero = 0_f64.to_le_bytes();
-        self.state.get(at..at + zero.len()).is_some_and(|count| count != zero)
-    }
-}
-
-/// Who has asked, and for which queue.
-type Asked = (String, oneshot::Sender<Result<Stored>>);
-
-/// Those who ask by one connection.
-#[derive(Debug, Default)]
-pub(super) struct Gathered(Mutex<Vec<Asked>>);
-
-impl Gathered {
-    /// Gives whether nobody else has asked.
-    fn add(&self, asked: Asked) -> bool {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push(asked);
-        all.len() == 1
-    }
-
-    fn take(&self) -> Vec<Asked> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
 
 impl Connection {
     /// The state of the queue whose keys start with `base`, in one call with all who ask at the same time.
@@ -124,8 +68,6 @@ impl Connection {
 }
 
 fn read_stored(reply: &mut Reply) -> Result<Stored> {
-    Ok(Stored {
-        state: reply.opt_bytes()?.unwrap_or_default(),
-        delays: reply.opt_bytes()?.unwrap_or_default(),
-    })
+    let (state, delays) = (reply.opt_bytes()?, reply.opt_bytes()?);
+    Ok(Stored::new(state.unwrap_or_default(), delays.unwrap_or_default()))
 }

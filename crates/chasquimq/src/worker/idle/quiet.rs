@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use crate::redis::{connection::Connection, states::Stored};
+use crate::redis::{connection::Connection, gathered::Stored};
 
 /// How often a worker looks at a queue in which nothing happens, if its own time is no longer.
 const SELDOM: Duration = Duration::from_secs(15);
