@@ -38,8 +38,16 @@ impl Stored {
     }
 }
 
+/// The same at a time.
+#[derive(Debug)]
+pub(crate) struct AtTime {
+    pub stored: Stored,
+    /// Of the server's clock, since the epoch.
+    pub seconds: i64,
+}
+
 /// Who has asked, and for which queue.
-pub(super) type Asked = (String, oneshot::Sender<Result<Stored>>);
+pub(super) type Asked = (String, oneshot::Sender<Result<AtTime>>);
 
 /// Those who ask by one connection.
 #[derive(Debug, Default)]

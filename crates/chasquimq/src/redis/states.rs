@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use redis::Value;
 use tokio::sync::oneshot;
 
 use super::{
@@ -10,7 +11,7 @@ use super::{
         reply::Reply,
     },
     connection::Connection,
-    gathered::{Asked, Stored},
+    gathered::{Asked, AtTime, Stored},
 };
 use crate::{
     error::{Error, Result},
@@ -26,7 +27,7 @@ impl Connection {
     /// The state of the queue whose keys start with `base`, in one call with all who ask at the same time.
     /// # Errors
     /// As [`Connection::send`].
-    pub(crate) async fn stored_state(&self, base: &str) -> Result<Stored> {
+    pub(crate) async fn stored_state(&self, base: &str) -> Result<AtTime> {
         let link = self.link().await?;
         let (tell, told) = oneshot::channel();
         if link.gathered().add((base.to_owned(), tell)) {
@@ -58,16 +59,27 @@ impl Connection {
         let (first, others) = (&some[0].0, &some[1..]);
         let others: Vec<_> = others.iter().map(|(base, _)| Arg::from(base.as_str())).collect();
         let read = READ_STATES.run(&self.for_keys(first), first, &others).await;
-        let mut read = read.and_then(|states| Reply::new(READ_STATES.name, states));
+        let mut read = read.and_then(read_states);
         for (_, tell) in some {
-            let stored = read.as_mut().map_err(|error| error.clone()).and_then(read_stored);
+            let state = match &mut read {
+                Ok((seconds, states)) => read_state(*seconds, states),
+                Err(error) => Err(error.clone()),
+            };
             // who asked may have gone
-            let _ = tell.send(stored);
+            let _ = tell.send(state);
         }
     }
 }
 
-fn read_stored(reply: &mut Reply) -> Result<Stored> {
-    let (state, delays) = (reply.opt_bytes()?, reply.opt_bytes()?);
-    Ok(Stored::new(state.unwrap_or_default(), delays.unwrap_or_default()))
+fn read_states(reply: Value) -> Result<(i64, Reply)> {
+    let mut reply = Reply::new(READ_STATES.name, reply)?;
+    Ok((reply.int()?, reply.array()?))
+}
+
+fn read_state(seconds: i64, states: &mut Reply) -> Result<AtTime> {
+    let (state, delays) = (states.opt_bytes()?, states.opt_bytes()?);
+    Ok(AtTime {
+        stored: Stored::new(state.unwrap_or_default(), delays.unwrap_or_default()),
+        seconds,
+    })
 }

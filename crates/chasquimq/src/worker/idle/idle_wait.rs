@@ -252,6 +252,10 @@ impl Waiter {
             let look = self
                 .standby
                 .told_by(if waits { self.look.min(self.ends) } else { self.look });
+            let due_ms = match self.pending {
+                Pending::Lent => self.standby.due_ms(),
+                _ => standing.due.known_ms(),
+            };
             tokio::select! {
                 biased;
                 came = self.woken.recv(), if self.is_blocked => {
@@ -259,7 +263,7 @@ impl Waiter {
                     return self.unblocked(came.unwrap_or(false));
                 }
                 () = self.standby.ended() => {}
-                is_still = self.quiet.answer(), if waits && self.quiet.is_asked() => match is_still {
+                is_still = self.quiet.answer(due_ms), if waits && self.quiet.is_asked() => match is_still {
                     true => self.ends = self.quiet.next_look(self.time),
                     false => return self.end_in_vain(standing),
                 },

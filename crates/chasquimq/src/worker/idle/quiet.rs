@@ -8,7 +8,10 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use crate::redis::{connection::Connection, gathered::Stored};
+use crate::redis::{
+    connection::Connection,
+    gathered::{AtTime, Stored},
+};
 
 /// How often a worker looks at a queue in which nothing happens, if its own time is no longer.
 const SELDOM: Duration = Duration::from_secs(15);
@@ -31,6 +34,8 @@ pub(super) struct Quiet {
 #[derive(Debug)]
 struct Seen {
     stored: Stored,
+    // of the server's clock
+    seconds: i64,
     at: Instant,
     // how often another server has taken the place of the last
     servers: u64,
@@ -48,25 +53,34 @@ impl Quiet {
         let (connection, base) = (connection.clone(), base.to_owned());
         tokio::spawn(async move {
             let at = Instant::now();
-            let stored = connection.stored_state(&base).await.ok();
+            let state = connection.stored_state(&base).await.ok();
             let servers = connection.servers();
+            let seen = state.map(|AtTime { stored, seconds }| Seen {
+                stored,
+                seconds,
+                at,
+                servers,
+            });
             // who asked may have gone
-            let _ = tell.send(stored.map(|stored| Seen { stored, at, servers }));
+            let _ = tell.send(seen);
         });
     }
 
-    /// Waits for the answer. Gives whether nothing has happened since the last one, and nothing waits.
-    pub async fn answer(&mut self) -> bool {
+    /// Waits for the answer. Gives whether nothing has happened since the last one, and nothing waits, or should: `due_ms`: when the next job is due, epoch ms,
+    /// as far as its worker knows, who looks then by its own clock; below 0: it knows of none.
+    pub async fn answer(&mut self, due_ms: i64) -> bool {
         let Some(asked) = &mut self.asked else { return false };
         let seen = asked.await.unwrap_or(None);
         self.asked = None;
-        self.see(seen)
+        self.see(seen, due_ms)
     }
 
-    fn see(&mut self, seen: Option<Seen>) -> bool {
+    fn see(&mut self, seen: Option<Seen>, due_ms: i64) -> bool {
         let is_still = match (&self.seen, &seen) {
             (Some(last), Some(seen)) => {
-                last.stored == seen.stored && last.servers == seen.servers && !seen.stored.has_waiting()
+                let is_past = due_ms >= 0 && due_ms / 1000 < seen.seconds;
+                let is_same = last.stored == seen.stored && last.servers == seen.servers;
+                is_same && !seen.stored.has_waiting() && !is_past
             }
             _ => false,
         };
@@ -126,6 +140,7 @@ mod tests {
         let state = [added, 0., 0., waiting, active].map(f64::to_le_bytes).concat();
         Some(Seen {
             stored: Stored::new(state, Vec::new()),
+            seconds: 1000,
             at: Instant::now(),
             servers: 1,
         })
@@ -134,19 +149,22 @@ mod tests {
     #[test]
     fn a_queue_is_still_while_it_stays_as_it_was_and_nothing_waits() {
         let mut quiet = Quiet::default();
-        assert!(!quiet.see(seen(1., 0., 0.)));
-        assert!(quiet.see(seen(1., 0., 0.)));
-        assert!(!quiet.see(seen(2., 0., 0.)));
-        assert!(!quiet.see(seen(3., 1., 0.)));
-        assert!(!quiet.see(seen(3., 1., 0.)));
-        assert!(!quiet.see(seen(3., 0., 1.)));
-        assert!(quiet.see(seen(3., 0., 1.)));
+        assert!(!quiet.see(seen(1., 0., 0.), -1));
+        assert!(quiet.see(seen(1., 0., 0.), -1));
+        assert!(!quiet.see(seen(2., 0., 0.), -1));
+        assert!(!quiet.see(seen(3., 1., 0.), -1));
+        assert!(!quiet.see(seen(3., 1., 0.), -1));
+        assert!(!quiet.see(seen(3., 0., 1.), -1));
+        assert!(quiet.see(seen(3., 0., 1.), -1));
         // another server may lack what this one had
         let elsewhere = seen(3., 0., 1.).map(|seen| Seen { servers: 2, ..seen });
-        assert!(!quiet.see(elsewhere));
+        assert!(!quiet.see(elsewhere, -1));
         // it could not be asked
-        assert!(!quiet.see(None));
-        assert!(!quiet.see(seen(3., 0., 1.)));
+        assert!(!quiet.see(None, -1));
+        assert!(!quiet.see(seen(3., 0., 1.), -1));
+        assert!(quiet.see(seen(3., 0., 1.), 1_000_999));
+        // a clock was set, or stood still
+        assert!(!quiet.see(seen(3., 0., 1.), 999_999));
     }
 
     #[test]
@@ -182,15 +200,15 @@ mod tests {
     fn a_scan_is_spared_where_the_last_one_left_nothing_and_nothing_has_happened() {
         let mut quiet = Quiet::default();
         assert!(!quiet.spares_scan(seconds(60)));
-        quiet.see(seen(1., 0., 0.));
+        quiet.see(seen(1., 0., 0.), -1);
         assert!(!quiet.spares_scan(seconds(60)));
         quiet.scans();
         assert!(quiet.spares_scan(seconds(60)));
         assert!(!quiet.spares_scan(Duration::ZERO));
-        quiet.see(seen(2., 0., 0.));
+        quiet.see(seen(2., 0., 0.), -1);
         assert!(!quiet.spares_scan(seconds(60)));
         // somebody holds a job, and may be gone
-        quiet.see(seen(2., 0., 1.));
+        quiet.see(seen(2., 0., 1.), -1);
         quiet.scans();
         assert!(!quiet.spares_scan(seconds(60)));
     }
