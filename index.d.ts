@@ -489,6 +489,8 @@ export interface NativeCredentials {
   username?: string
   /** Password. */
   password?: string
+  /** For how long it counts, ms; none: for good. */
+  lastsMs?: number
 }
 
 /** Sentinels, or nodes of a cluster. */

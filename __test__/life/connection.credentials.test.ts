@@ -79,13 +79,54 @@ describe('connection.credentials', () => {
 
   it('tells what the function throws, and what is no text, and asks again', async () => {
     await admin.acl('SETUSER', 'odd', 'on', '>secret', '~*', '+@all');
-    const answers = [() => Promise.reject(new Error('no token today')), () => undefined, () => ({}), () => ''];
+    const answers = [
+      () => Promise.reject(new Error('no token today')),
+      () => undefined,
+      () => ({}),
+      () => ({ token: 1n, expiresAt: 1 }),
+      () => '',
+    ];
     const { queue, ends } = open({ username: 'odd', password: () => (answers.shift() ?? (() => 'secret'))() });
     await queue.add('job', 1);
     await ends.get('completed');
     const told = stage.takeErrors().map(({ message }) => message);
     expect(told).toContainEqual(expect.stringContaining('no token today'));
-    expect(told).toContainEqual(expect.stringContaining('connection.password must give a string, or a promise of one'));
+    expect(told).toContainEqual(
+      expect.stringContaining('expiresAt of connection.password must be a Date, or epoch ms'),
+    );
+    expect(told).toContainEqual(
+      expect.stringContaining('connection.password must give a string or { token, expiresAt }'),
+    );
+  });
+
+  it('logs in anew on open connections before a token ends, and tries again when that is refused', async () => {
+    const tokens = ['of one', 'of two', 'of three'];
+    await admin.acl('SETUSER', 'brief', 'on', ...tokens.map((token) => `>${token}`), '~*', '&*', '+@all');
+    const given: string[] = [];
+    // the second answer of each is refused
+    const password = () => {
+      const token = given.length % 2 === 0 ? tokens[given.length % 3] : 'too late';
+      given.push(token);
+      return Promise.resolve({ token, expiresAt: new Date(Date.now() + 1_100) });
+    };
+    const logins = async (): Promise<number> =>
+      Number(/cmdstat_auth:calls=(\d+)/.exec(await admin.info('commandstats'))?.[1] ?? 0);
+    const { queue, ends, told } = open({ username: 'brief', password });
+    await queue.add('job', 1);
+    await ends.get('completed');
+    await told.get('completed');
+    const ids = async (): Promise<string[]> => {
+      const list = ((await admin.client('LIST')) as string).split('\n').filter((line) => line.includes('user=brief'));
+      return list.map((line) => line.split(' ')[0]).sort();
+    };
+    const [before, open_] = [await logins(), await ids()];
+    await until('logins', async () => (await logins()) >= before + 3 * open_.length);
+    expect(await ids()).toEqual(open_);
+    expect(stage.takeErrors().map(({ message }) => message)).toContain(
+      'WRONGPASS invalid username-password pair or user is disabled.',
+    );
+    await queue.add('job', 2);
+    await told.get('completed', 2);
   });
 
   it('closes while a function does not answer', async () => {

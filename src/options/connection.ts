@@ -27,8 +27,9 @@ export interface RedisOptions extends BaseOptions {
   username?: any;
   /**
    * Password of the user, or of the server: a text, or a function that gives one, or a promise of one. It is asked for each connection that is opened, also in the
-   * place of one that broke, so that a token may end. It has `connectTimeout` to answer. What it throws, or anything but a text, is told by the `error` event, and it
-   * is asked again.
+   * place of one that broke, so that a token may end. It has `connectTimeout` to answer. What it throws, or anything else, is told by the `error` event, and it
+   * is asked again. The function may give `{ token, expiresAt }` (the text; a `Date`, or epoch ms) in place of a text: connections that are open then log in anew
+   * before that time.
    */
   password?: any;
   /** Name of the connections, as `CLIENT LIST` shows it. */

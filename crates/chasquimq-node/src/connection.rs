@@ -3,8 +3,8 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use chasquimq::{
-    Access, Address, AskCredentials, ConnectOptions, Credentials, Discovery, DiscoveryKind, Family, IdentityCheck,
-    IdentityRefusal, Secret, SentinelOptions, Sharing, TlsOffer, TlsOptions,
+    millis, Access, Address, AskCredentials, ConnectOptions, Credentials, Discovery, DiscoveryKind, Family,
+    IdentityCheck, IdentityRefusal, Secret, SentinelOptions, Sharing, TlsOffer, TlsOptions,
 };
 use napi::{
     bindgen_prelude::{Buffer, FnArgs, Promise},
@@ -53,6 +53,8 @@ pub struct NativeCredentials {
     pub username: Option<String>,
     /// Password.
     pub password: Option<String>,
+    /// For how long it counts, ms; none: for good.
+    pub lasts_ms: Option<f64>,
 }
 
 /// Sentinels, or nodes of a cluster.
@@ -232,10 +234,11 @@ fn to_credentials(function: Arc<AskInJs>, key: Option<String>) -> AskCredentials
                 Ok(promise) => promise.await,
                 Err(error) => Err(error),
             };
-            let NativeCredentials { username, password } = told.map_err(|error| error.reason.to_string())?;
+            let told = told.map_err(|error| error.reason.to_string())?;
             Ok(Credentials {
-                username,
-                password: password.map(Secret::from),
+                username: told.username,
+                password: told.password.map(Secret::from),
+                lasts: told.lasts_ms.map(|ms| Duration::from_millis(millis(ms))),
             })
         }
     })

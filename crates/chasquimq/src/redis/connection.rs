@@ -285,20 +285,18 @@ impl Connection {
         Ok(())
     }
 
+    /// The open connection behind it.
+    /// # Errors
+    /// As [`Connection::send`].
+    pub(super) async fn link(&self) -> Result<Link> {
+        Ok(self.session().connected().await?.0)
+    }
+
     /// The address of the server.
     /// # Errors
     /// As [`Connection::send`].
     pub(crate) async fn place(&self) -> Result<String> {
-        Ok(self.session().connected().await?.0.server().place())
-    }
-
-    /// Ends with what [`Connection::listen`] has given, or once another server has taken the place of that one: nothing else tells.
-    pub(crate) async fn until_replaced(&self, wire: &Wire) {
-        let Some(link) = self.session().current().0 else { return };
-        let heard = Box::pin(self.session().unless_replaced(link.server(), wire.ended()));
-        if heard.await.is_none() {
-            wire.cut();
-        }
+        Ok(self.link().await?.server().place())
     }
 
     /// Where the connection leads to, as [`Wire::place`] says; none while there is none.

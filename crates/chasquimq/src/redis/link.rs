@@ -5,8 +5,9 @@ use std::{
     future::Future,
     sync::{
         atomic::{AtomicBool, Ordering},
-        Arc, OnceLock, Weak,
+        Arc, Mutex, OnceLock, PoisonError, Weak,
     },
+    time::{Duration, Instant},
 };
 
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value};
@@ -14,6 +15,7 @@ use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, 
 use super::{
     call::reply::is_replica,
     failure::is_broken,
+    gathered::Gathered,
     reach::{client_names::Names, dial, options::ConnectOptions},
     wire::{refusal, refused, transport::Transport, Answer, Listener, Wire},
 };
@@ -38,6 +40,9 @@ struct Known {
     // by what others find it
     shared_by: OnceLock<Arc<dyn Any + Send + Sync>>,
     names: Names,
+    gathered: Gathered,
+    // when the login ends
+    ends: Mutex<Option<Instant>>,
 }
 
 /// A connection that others keep open.
@@ -72,6 +77,8 @@ impl Link {
                 info: OnceLock::new(),
                 shared_by: OnceLock::new(),
                 names: Names::default(),
+                gathered: Gathered::default(),
+                ends: Mutex::default(),
             }),
         }
     }
@@ -81,10 +88,26 @@ impl Link {
         &self.known.wire
     }
 
+    /// A login counts for so long.
+    pub fn note_login(&self, lasts: Option<Duration>) {
+        let ends = lasts.and_then(|lasts| Instant::now().checked_add(lasts));
+        *self.known.ends.lock().unwrap_or_else(PoisonError::into_inner) = ends;
+    }
+
+    /// When the login ends, if it does.
+    pub fn login_ends(&self) -> Option<Instant> {
+        *self.known.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It, as long as others keep it open.
+    pub fn downgrade(&self) -> WeakLink {
+        WeakLink(Arc::downgrade(&self.known))
+    }
+
     /// Others may have it, and find it by this, which is there as long as it is.
     pub fn shared_by(&self, shared_by: Arc<dyn Any + Send + Sync>) -> WeakLink {
         let _ = self.known.shared_by.set(shared_by);
-        WeakLink(Arc::downgrade(&self.known))
+        self.downgrade()
     }
 
     /// Has the server know it by this name, too, as long as that is there.
@@ -96,6 +119,11 @@ impl Link {
         };
         self.known.names.tell(&self.known.wire).await;
         named
+    }
+
+    /// Those who ask by it at the same time.
+    pub(super) fn gathered(&self) -> &Gathered {
+        &self.known.gathered
     }
 
     /// Notes what the server said of itself at login.

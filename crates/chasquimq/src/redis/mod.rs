@@ -3,9 +3,11 @@
 pub mod call;
 pub mod connection;
 mod failure;
+pub(crate) mod gathered;
 mod link;
 pub mod reach;
 pub(crate) mod session;
 pub mod sharing;
 mod socket;
+mod states;
 pub mod wire;

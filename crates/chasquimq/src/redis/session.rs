@@ -1,5 +1,6 @@
 //! Keeps one link to the server: opens it when it is first needed, and again when it breaks or another server takes over.
 
+mod anew;
 mod replaced;
 
 use std::{
@@ -245,6 +246,7 @@ impl Session {
             link.note_master();
         }
         link.note_info(info);
+        self.keep_logged_in(&link);
         if self.wanted == Some(Use::News) {
             in_time(options, link.ask_for_news()).await?;
         }

@@ -62,8 +62,9 @@ pub(super) struct Loop {
     has_lost_track: bool,
     // the concurrency changed while that is so
     room_changed: bool,
-    // when something is due, as far as it was known to what is lent
+    // when something is due, and whether jobs are held, as far as it was known to what is lent
     lent_due: Option<Instant>,
+    lent_jobs: bool,
     // told when no fetch is under way any more
     pausing: Vec<tokio::sync::oneshot::Sender<()>>,
     questions: Vec<Question>,
@@ -102,6 +103,7 @@ impl Loop {
             has_lost_track: false,
             room_changed: false,
             lent_due: None,
+            lent_jobs: false,
             pausing: Vec::new(),
             questions: Vec::new(),
             closing: Vec::new(),
@@ -282,20 +284,17 @@ impl Loop {
     fn next_timer(&self) -> Option<Instant> {
         let late = self.offers.next_look(self.terms());
         // what a wait is lent is not known here
-        let is_lent = self.waiter.pending == Pending::Lent;
-        let due = match is_lent {
-            true => self.lent_due,
-            false => self.standing.due.next(),
+        let due = match self.waiter.pending {
+            Pending::Lent => self.lent_due,
+            _ => self.standing.due.next(),
         };
         let due = due.filter(|_| self.mode.is_running());
-        let holds_jobs = self.standing.in_flight.jobs() > 0 || is_lent;
-        let renewal = self.rounds.renewal.filter(|_| holds_jobs);
         let rested = self.mode.rests_until();
         let shared = (!self.unrecorded.is_empty()).then(|| self.shares_until()).flatten();
         [
             late,
             due,
-            renewal,
+            self.next_renewal(),
             rested,
             shared,
             self.rounds.check,
@@ -304,6 +303,15 @@ impl Loop {
         .into_iter()
         .flatten()
         .min()
+    }
+
+    /// Without jobs there is no lease to renew: the step that takes some does it, wherever it is taken.
+    fn next_renewal(&self) -> Option<Instant> {
+        let holds_jobs = match self.waiter.pending {
+            Pending::Lent => self.lent_jobs,
+            _ => self.standing.in_flight.jobs() > 0,
+        };
+        self.rounds.renewal.filter(|_| holds_jobs)
     }
 
     /// A timer rang: find out which.
@@ -325,7 +333,7 @@ impl Loop {
             Some(Late::IfAnyIdle) => self.give_up_if_any_idle().await,
             None => {}
         }
-        if self.rounds.renewal.is_some_and(|at| at <= now) {
+        if self.next_renewal().is_some_and(|at| at <= now) {
             self.renew_lease().await;
         }
         if self.rounds.check.is_some_and(|at| at <= now) {

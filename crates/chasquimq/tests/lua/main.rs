@@ -54,6 +54,7 @@ mod publish_event;
 mod read_dependencies;
 mod read_group;
 mod read_jobs;
+mod read_states;
 mod recall;
 mod recover_stalled;
 mod release_worker;

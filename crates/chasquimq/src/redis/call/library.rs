@@ -167,9 +167,18 @@ impl Script {
         }
     }
 
-    /// Names those on a job's path.
+    /// Names those on a job's path, and those that idle workers call.
     fn writes(&self) -> Writes {
-        if [STEP.sha, PARK.sha, ADD_FRAMES.sha, ADD.sha, LOG_JOB.sha].contains(&self.sha) {
+        if [
+            STEP.sha,
+            PARK.sha,
+            READ_STATES.sha,
+            ADD_FRAMES.sha,
+            ADD.sha,
+            LOG_JOB.sha,
+        ]
+        .contains(&self.sha)
+        {
             return Writes::Always;
         }
         match self.sha == UPDATE_JOB.sha {

@@ -1,6 +1,6 @@
 //! Whom a connection logs in as, where that changes from one to the next: a token ends, say.
 
-use std::{fmt, future::Future, io, pin::Pin, sync::Arc};
+use std::{fmt, future::Future, io, pin::Pin, sync::Arc, time::Duration};
 
 use super::secret::Secret;
 
@@ -11,6 +11,8 @@ pub struct Credentials {
     pub username: Option<String>,
     /// Password.
     pub password: Option<Secret>,
+    /// For how long they count, if they end: a connection that is open by then logs in anew before.
+    pub lasts: Option<Duration>,
 }
 
 type Ask = dyn Fn() -> Pin<Box<dyn Future<Output = Result<Credentials, String>> + Send>> + Send + Sync;

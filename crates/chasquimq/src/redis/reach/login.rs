@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use redis::{Cmd, RedisError};
+use redis::RedisError;
 
 use super::{credentials::Credentials, options::ConnectOptions};
 use crate::{
@@ -45,13 +45,40 @@ pub(crate) async fn open_link(options: &Arc<ConnectOptions>) -> redis::RedisResu
     // first: a server may end a connection that does not log in soon
     let credentials = credentials_of(options).await?;
     let link = Link::open(options.clone()).await?;
-    for command in login(credentials, options.db) {
-        match link.ask(&command).await {
-            Err(error) if needs_no_password(&error.to_string()) => {}
-            answer => drop(answer.map_err(without_arguments)?),
-        }
+    authenticate(&link, credentials).await?;
+    if options.db != 0 {
+        link.ask(redis::cmd("SELECT").arg(options.db))
+            .await
+            .map_err(without_arguments)?;
     }
     Ok(link)
+}
+
+/// Logs in anew on a connection that is open.
+pub(crate) async fn log_in_anew(link: &Link) -> redis::RedisResult<()> {
+    let credentials = credentials_of(link.server()).await?;
+    authenticate(link, credentials).await
+}
+
+async fn authenticate(
+    link: &Link,
+    Credentials {
+        username,
+        password,
+        lasts,
+    }: Credentials,
+) -> redis::RedisResult<()> {
+    let Some(password) = password else { return Ok(()) };
+    let mut auth = redis::cmd("AUTH");
+    if let Some(username) = username.filter(|username| !username.is_empty()) {
+        auth.arg(username);
+    }
+    match link.ask(auth.arg(password.reveal())).await {
+        Err(error) if needs_no_password(&error.to_string()) => {}
+        answer => drop(answer.map_err(without_arguments)?),
+    }
+    link.note_login(lasts);
+    Ok(())
 }
 
 /// The refusal of a command that a server does not know repeats its arguments: a password, say.
@@ -69,33 +96,19 @@ fn needs_no_password(refusal: &str) -> bool {
 }
 
 async fn credentials_of(options: &ConnectOptions) -> io::Result<Credentials> {
-    let Credentials { username, password } = match &options.credentials {
+    let Credentials {
+        username,
+        password,
+        lasts,
+    } = match &options.credentials {
         Some(credentials) => credentials.ask().await?,
         None => Credentials::default(),
     };
     Ok(Credentials {
         username: username.or_else(|| options.username.clone()),
         password: password.or_else(|| options.password.clone()),
+        lasts,
     })
-}
-
-/// The commands that log in and choose the database.
-fn login(Credentials { username, password }: Credentials, db: i64) -> Vec<Cmd> {
-    let mut commands = Vec::new();
-    if let Some(password) = password {
-        let mut auth = redis::cmd("AUTH");
-        if let Some(username) = username.filter(|username| !username.is_empty()) {
-            auth.arg(username);
-        }
-        auth.arg(password.reveal());
-        commands.push(auth);
-    }
-    if db != 0 {
-        let mut select = redis::cmd("SELECT");
-        select.arg(db);
-        commands.push(select);
-    }
-    commands
 }
 
 /// The server's `INFO`; empty where an ACL forbids it.

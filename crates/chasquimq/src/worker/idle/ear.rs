@@ -23,7 +23,7 @@ pub(super) async fn listen(connection: Connection, keys: Keys, id: String, stand
             Ok(wire) => {
                 standby.begins_to_hear(&wire);
                 tokio::select! {
-                    () = connection.until_replaced(&wire) => {}
+                    () = wire.ended() => {}
                     () = standby.lost() => {}
                     _ = connection.rest(FOR_EVER) => {}
                 }

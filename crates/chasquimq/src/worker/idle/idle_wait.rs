@@ -4,7 +4,7 @@
 //! What the worker knows is lent meanwhile, where an event loop goes on from that (`standby`).
 //!
 //! Who was told may be gone, and not look gone to the server: then nobody hears of the job it was told of. And a producer may not be allowed to tell,
-//! or know only the marker. So a wait ends after a while, and the worker looks by itself.
+//! or know only the marker. So a wait ends after a while, and the worker looks by itself, if anything has happened (`quiet`).
 
 use std::{
     sync::Arc,
@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, Notify};
 
 use super::{
     ear,
+    quiet::Quiet,
     short_way::{End, ShortWay},
     standby::{Hearing, Standby},
     wait_task::{wait_when_asked, Ask},
@@ -61,8 +62,10 @@ pub(crate) struct Waiter {
     is_blocked: bool,
     /// What ended last was not read by the event loop that watches.
     pub(crate) is_unread: bool,
-    // when the pending wait ends
+    // when the pending wait ends, and how long such a one takes
     ends: Instant,
+    time: Duration,
+    quiet: Quiet,
     // when to look whether an event loop has left something unread, and how often
     look: Instant,
     every: Duration,
@@ -98,6 +101,8 @@ impl Waiter {
             is_blocked: false,
             is_unread: false,
             ends: Instant::now(),
+            time: Duration::ZERO,
+            quiet: Quiet::default(),
             look: Instant::now(),
             every: BESIDE_LOOK,
             lost_until: None,
@@ -125,6 +130,7 @@ impl Waiter {
     /// It was told of work.
     pub(crate) fn is_told(&mut self) {
         self.missed = 0;
+        self.quiet.is_over();
     }
 
     /// There was a marker, and this worker, which had waited, was not told of work. That may be under way; once more, and it does not come.
@@ -145,7 +151,11 @@ impl Waiter {
     /// Waits to be told. `beside`: jobs are held. Call it only when nothing is pending.
     pub(crate) fn wait(&mut self, pending: Pending, time: Duration, lease: Option<Duration>, beside: bool) {
         let now = Instant::now();
-        (self.pending, self.ends) = (pending, now + time);
+        (self.pending, self.time) = (pending, time);
+        self.ends = match pending {
+            Pending::Lift => now + time,
+            _ => self.quiet.next_look(time),
+        };
         self.every = if beside {
             BESIDE_LOOK
         } else {
@@ -178,6 +188,41 @@ impl Waiter {
         self.standby.lend(std::mem::take(standing), short_way);
     }
 
+    /// Asks whether anything has happened, while it waits on. Call it only when it hears.
+    pub(crate) fn ask(&mut self, connection: &Connection, base: &str) {
+        self.ends = Instant::now() + self.time;
+        if !self.quiet.is_asked() {
+            self.quiet.ask(connection, base);
+        }
+    }
+
+    /// Whether a scan for jobs that nobody runs would find nothing, as far as those jobs are that have been active for this long.
+    pub(crate) fn spares_scan(&self, active: Duration) -> bool {
+        self.quiet.spares_scan(active)
+    }
+
+    /// Such a scan begins.
+    pub(crate) fn scans(&mut self) {
+        self.quiet.scans();
+    }
+
+    /// Whether the server tells it of work, while that is waited for.
+    pub(crate) fn waits_to_be_told(&self, standing: &Standing) -> bool {
+        let waits = match self.pending {
+            Pending::Lent => self.standby.waits(),
+            _ => standing.waits(),
+        };
+        self.hears() && waits
+    }
+
+    /// Ends the wait: nothing came.
+    pub(crate) fn end_in_vain(&mut self, standing: &mut Standing) -> Ends {
+        self.is_unread = false;
+        let (mut ends, known) = self.standby.take_back();
+        ends.push(End::Marker(false));
+        self.over(ends, known, standing)
+    }
+
     /// Keeps jobs behind what the loop is about to learn, and tells before it gives jobs.
     pub(crate) fn hold_back(&self, held_back: bool) {
         self.standby.hold_back(held_back);
@@ -207,6 +252,10 @@ impl Waiter {
             let look = self
                 .standby
                 .told_by(if waits { self.look.min(self.ends) } else { self.look });
+            let due_ms = match self.pending {
+                Pending::Lent => self.standby.due_ms(),
+                _ => standing.due.known_ms(),
+            };
             tokio::select! {
                 biased;
                 came = self.woken.recv(), if self.is_blocked => {
@@ -214,6 +263,10 @@ impl Waiter {
                     return self.unblocked(came.unwrap_or(false));
                 }
                 () = self.standby.ended() => {}
+                is_still = self.quiet.answer(due_ms), if waits && self.quiet.is_asked() => match is_still {
+                    true => self.ends = self.quiet.next_look(self.time),
+                    false => return self.end_in_vain(standing),
+                },
                 () = tokio::time::sleep_until(look.into()), if looks => {
                     let now = Instant::now();
                     self.look = now + self.every;
@@ -222,10 +275,7 @@ impl Waiter {
                         return self.over(vec![end], known, standing);
                     }
                     if waits && now >= self.ends {
-                        self.is_unread = false;
-                        let (mut ends, known) = self.standby.take_back();
-                        ends.push(End::Marker(false));
-                        return self.over(ends, known, standing);
+                        return vec![(Woken::LookDue, None)];
                     }
                 }
             }

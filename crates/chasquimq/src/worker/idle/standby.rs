@@ -110,6 +110,16 @@ impl Standby {
         self.state().lend(standing, short_way);
     }
 
+    /// Whether the server tells of work, as far as is known to what is lent.
+    pub(crate) fn waits(&self) -> bool {
+        self.state().waits()
+    }
+
+    /// When the next job is due, as far as is known to what is lent: as `Due::known_ms` says it.
+    pub(crate) fn due_ms(&self) -> i64 {
+        self.state().due_ms()
+    }
+
     /// Until when the event loop is left to start jobs; `none` where it is not.
     pub(crate) fn told_by(&self, none: Instant) -> Instant {
         let told_by = self.state().told_by;

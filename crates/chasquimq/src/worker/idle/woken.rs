@@ -17,6 +17,8 @@ use crate::{
 pub(crate) enum Woken {
     /// There is work (true), or the time was over.
     Marker(bool),
+    /// The wait takes as long as it may. It goes on.
+    LookDue,
     /// Limits are lifted (true), or the same.
     Lift(bool),
     /// The worker hears by something else than before.

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-/// A clock that is not the system's may jump, so nothing is waited for longer than BullMQ would.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// What is due later is waited for anew. Where a clock is set, or stands still, the looks of a worker that waits tell (`idle/quiet`).
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 /// What is due comes in batches where much is: having taken jobs, a worker that has room for more looks for it after so long.
 const INTERVAL: Duration = Duration::from_millis(5);
 /// A worker that looked, and found that another one had been there before, looks so much later than the next job is due: not all of those
@@ -160,12 +160,12 @@ mod tests {
     }
 
     #[test]
-    fn a_look_is_when_the_job_is_due_and_no_later_than_bullmqs() {
+    fn a_look_is_when_the_job_is_due_and_within_an_hour() {
         let (mut due, at) = (Due::default(), Instant::now());
         due.has_room(found(0, 300, at));
         assert_eq!(due.next(), Some(at + ms(300)));
-        due.has_room(found(0, 60_000, at));
-        assert_eq!(due.next(), Some(at + ms(10_000)));
+        due.has_room(found(0, 7_200_000, at));
+        assert_eq!(due.next(), Some(at + ms(3_600_000)));
         due.has_room(Found {
             due_ms: -1,
             ..found(0, 0, at)

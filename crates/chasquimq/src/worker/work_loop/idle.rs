@@ -149,6 +149,7 @@ impl Loop {
         let short_way = ShortWay::new(&self.connection, &self.keys.base, &self.options, looks_at);
         if short_way.may_stay(&self.standing) {
             self.lent_due = looks_at;
+            self.lent_jobs = self.standing.in_flight.jobs() > 0;
             self.waiter.lend(&mut self.standing, short_way);
         }
     }
@@ -200,6 +201,10 @@ impl Loop {
         let absorbed = match woken {
             Woken::Marker(came) => {
                 self.hear_of_work(came).await;
+                Ok(())
+            }
+            Woken::LookDue => {
+                self.look_for_news().await;
                 Ok(())
             }
             Woken::Lift(came) => {
@@ -304,7 +309,17 @@ impl Loop {
 
     /// Whether the server tells this worker of all that may concern it: no clock of the caller's own, and nobody who asks what is left.
     fn waits_to_be_told(&self) -> bool {
-        self.waiter.hears() && self.standing.waits() && !self.clock.is_foreign() && self.questions.is_empty()
+        self.waiter.waits_to_be_told(&self.standing) && !self.clock.is_foreign() && self.questions.is_empty()
+    }
+
+    /// The wait has lasted long enough: has anything happened?
+    async fn look_for_news(&mut self) {
+        if self.waits_to_be_told() {
+            self.waiter.ask(&self.connection, &self.keys.base);
+        } else {
+            let ends = self.waiter.end_in_vain(&mut self.standing);
+            Box::pin(self.wake_by_all(ends)).await;
+        }
     }
 
     /// This worker waits, and was told of nothing for a while: somebody else may have missed it, or have left a marker who could not tell.

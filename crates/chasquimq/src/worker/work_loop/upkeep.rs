@@ -26,6 +26,8 @@ use crate::{
 const LOCKS_A_CALL: usize = 500;
 /// A cancelled job that the last step may have brought is looked for again after so long.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// What part of a lease, or of the time between two scans, is no matter to a scan. A worker that waits looks twice in the usual time.
+const LATELY: f64 = 0.6;
 
 impl Loop {
     /// Renews the lease, and reads which jobs are cancelled.
@@ -118,11 +120,17 @@ impl Loop {
         }
     }
 
-    /// Begins to look for jobs that nobody runs.
+    /// Begins to look for jobs that nobody runs, unless there can be none.
     pub(super) fn begin_scan(&mut self) {
-        if let Some(interval) = self.options.stalled_interval {
-            self.rounds.next_scan = Some(Instant::now() + interval);
-            self.rounds.scan.get_or_insert_with(Scan::new);
+        let Some(interval) = self.options.stalled_interval else {
+            return;
+        };
+        self.rounds.next_scan = Some(Instant::now() + interval);
+        // what came since then has its lease
+        let lately = interval.min(self.options.lock_duration).mul_f64(LATELY);
+        if self.rounds.scan.is_none() && !self.waiter.spares_scan(lately) {
+            self.waiter.scans();
+            self.rounds.scan = Some(Scan::new());
         }
     }
 

@@ -120,6 +120,14 @@ impl State {
         (self.standing, self.short_way) = (Some(standing), Some(short_way));
     }
 
+    pub(super) fn waits(&self) -> bool {
+        self.standing.as_ref().is_some_and(Standing::waits)
+    }
+
+    pub(super) fn due_ms(&self) -> i64 {
+        self.standing.as_ref().map_or(-1, |standing| standing.due.known_ms())
+    }
+
     /// Whether the worker's loop has something to do. What was told while a step was under way is for it.
     pub(super) fn is_for_loop(&self) -> bool {
         self.end.is_some() || (self.along.is_none() && self.news().is_some())
