@@ -16,21 +16,25 @@ local WaitingWorkers = require('waiting_workers')
 
 -- A worker reads what concerns it before its lease has run out; whose lease is gone renews it first.
 local LEAST_MS = 60000
-local KEEPS_ALL, KEEPS_NONE, LIMIT = { -1, -1, 1000 }, { 0, -1, 1000 }, 1000
+local KEEPS_NONE, LIMIT = { 0, -1, 1000 }, 1000
 
 -- As src/errors/job-cancelled-error.ts words it.
 local function text_of(reason)
   return reason == '' and 'The job was cancelled' or 'The job was cancelled: ' .. reason
 end
 
--- The rule by which a job that failed is kept (rules/retention), as its own options say: those of workers are not known here.
+local function whole(value, least, none)
+  local number = tonumber(value)
+  return number and math.floor(math.max(number, least)) or none
+end
+
+-- The rule by which a job that failed is kept (rules/retention), as its own options say, read as src/job/keep.rs does: those of workers are not known here.
 local function keep_of(body)
   local ok, options = pcall(cjson.decode, Stored.body(body)[2])
   local keep = ok and type(options) == 'table' and options.removeOnFail
   if keep == true then return KEEPS_NONE end
-  if type(keep) == 'number' then return { math.max(keep, -1), -1, LIMIT } end
-  if type(keep) ~= 'table' then return KEEPS_ALL end
-  return { tonumber(keep.count) or -1, tonumber(keep.age) or -1, tonumber(keep.limit) or LIMIT }
+  if type(keep) ~= 'table' then keep = { count = keep } end
+  return { whole(keep.count, -1, -1), whole(keep.age, 0, -1), whole(keep.limit, 0, LIMIT) }
 end
 
 -- Of a call: asked, by whose marks their workers were asked to look.

@@ -160,7 +160,7 @@ fn a_job_is_kept_as_its_options_say() {
     let mut queue = TestQueue::fresh();
     let tree = Tree::new()
         .root_with("a", r#"{"removeOnFail":true}"#)
-        .root_with("b", r#"{"removeOnFail":{"count":1}}"#);
+        .root_with("b", r#"{"removeOnFail":{"count":1.5,"age":"x"}}"#);
     queue.add_flows(1000, &tree.root_with("c", r#"{"removeOnFail":1}"#));
     assert_eq!(cancel(&mut queue, &["a", "b", "c"]), "[1 1 1]");
     queue.key_is("failed", "c@1010");
