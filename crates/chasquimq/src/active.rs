@@ -52,6 +52,8 @@ pub(crate) struct Page {
     pub owners: Vec<(String, u32)>,
     /// The place among these, from 1 on, of who holds each frame, then each record.
     pub whose: Vec<usize>,
+    /// Whether there are jobs that have expired.
+    pub expired: bool,
 }
 
 impl Page {
@@ -78,7 +80,7 @@ impl Page {
                 claim: flat.int()?,
             });
         }
-        let (mut owners, mut whose) = (Vec::new(), Vec::new());
+        let (mut owners, mut whose, mut expired) = (Vec::new(), Vec::new(), false);
         if !reply.is_empty() {
             let (mut flat, mut places) = (reply.array()?, reply.array()?);
             while !flat.is_empty() {
@@ -87,6 +89,7 @@ impl Page {
             while !places.is_empty() {
                 whose.push(usize::try_from(places.int()?).unwrap_or_default());
             }
+            expired = !reply.is_empty() && reply.int()? == 1;
         }
         Ok(Self {
             cursor,
@@ -94,6 +97,7 @@ impl Page {
             records,
             owners,
             whose,
+            expired,
         })
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     keys::Keys,
     redis::{
         call::{
-            library::{args, COUNT_FRAMES, FIND_LOST, RECOVER_STALLED},
+            library::{args, COUNT_FRAMES, FAIL_EXPIRED, FIND_LOST, RECOVER_STALLED},
             numbered_calls::Calls,
             reply::Reply,
         },
@@ -56,6 +56,8 @@ pub struct Lost {
     slots: Vec<u32>,
     owners: HashMap<String, usize>,
     sorted: bool,
+    // jobs that nobody has started in time
+    expired: bool,
 }
 
 impl Lost {
@@ -64,6 +66,7 @@ impl Lost {
     /// [`crate::Error::Malformed`] if it is no answer of `find_lost`.
     pub fn take_in(&mut self, reply: Value, is_held: &(dyn Fn(&str, i64) -> bool + Sync)) -> Result<String> {
         let page = Page::read(reply)?;
+        self.expired |= page.expired;
         let owners: Vec<usize> = page
             .owners
             .into_iter()
@@ -99,6 +102,11 @@ impl Lost {
         }
         self.sorted = false;
         Ok(page.cursor)
+    }
+
+    /// Whether there are jobs that nobody has started in time.
+    pub fn has_expired(&self) -> bool {
+        self.expired
     }
 
     fn owner(&mut self, name: String, slots: u32) -> usize {
@@ -221,6 +229,8 @@ pub(crate) struct Search<'a> {
     /// Those of a worker that it holds are not.
     pub is_held: &'a (dyn Fn(&str, i64) -> bool + Sync),
     pub max_stalled: u32,
+    /// How jobs are kept that fail as they have expired, packed, if their options do not say.
+    pub keep: &'a [u8],
 }
 
 /// How far a search has come.
@@ -264,6 +274,12 @@ impl Scan {
             let found = FIND_LOST.run(connection, &keys.base, &args).await?;
             let cursor = self.lost.take_in(found, search.is_held)?;
             self.cursor = Some(cursor).filter(|cursor| !cursor.is_empty());
+            return Ok(Some(Vec::new()));
+        }
+        if self.lost.expired {
+            let args = args![search.keep];
+            let reply = self.calls.run(connection, &keys.base, &FAIL_EXPIRED, now_ms, &args);
+            self.lost.expired = reply.await? == Value::Int(1);
             return Ok(Some(Vec::new()));
         }
         if let Some(firsts) = self.lost.uncounted() {

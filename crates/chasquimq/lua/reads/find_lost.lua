@@ -1,15 +1,17 @@
 -- find_lost: no change but the mark of a scan, whose first step mends what keys that were lost have left (states/mend). Active jobs of workers whose lease
 -- ran out, or of one worker; a bounded step a call. What is found goes to recover_stalled.
--- KEYS    base (also: stalled state takes log front holes gone jobs active completed runs failed delayed delays prioritized waiting-children wake
+-- KEYS    base (also: stalled state takes log front holes gone jobs active completed runs failed delayed delays prioritized waiting-children expiring wake
 --         lease:<owner> memo:<owner>:<slot>)
 -- ARGV    interval_ms (at the first step of a scan, of which there is one an interval for the whole queue; 0 = go on, or always), scan (a name
 --         that no other scan has: its first step may be sent again), owner ('' = all whose lease ran out), cursor ('' at first)
 -- RETURNS {cursor ('' = done), frames, records (states/active), {owner, slots (step/step_memo; 0: nobody knows), ...}, whose (place in that list of the
---         owner of each frame, then of each record)}; of one worker all are counted, and it knows its slots itself
+--         owner of each frame, then of each record), 1 if jobs have expired (fail_expired), else not there}; of one worker all are counted, and it knows its slots
+--         itself
 -- ERRORS  none      EVENTS none      COST O(500 records), or of one worker O(16 frames)
 -- SOURCE  BullMQ 6.7 stalled check (differs: leases are a worker's, one scan is enough, and it goes in steps)
 -- FLAGS   allow-oom
 local Active = require('active')
+local Expiry = require('expiry')
 local Mend = require('mend')
 local State = require('state')
 local StepMemo = require('step_memo')
@@ -50,6 +52,6 @@ return function(keys, args)
 
   -- how many they are must be known by whoever compares them with what a worker holds
   local found = Active.walk(queue, cursor, concerns, owner ~= '')
-  WaitingList.append(found, owners, whose)
+  WaitingList.append(found, owners, whose, interval_ms > 0 and Expiry.due_jobs(queue, 1)[1] and 1 or nil)
   return found
 end
