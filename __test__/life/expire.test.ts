@@ -177,10 +177,11 @@ describe('a job that has not started in time', () => {
   });
 
   it('expires in the queue that it is moved to, if it never started', async () => {
-    const [queue, other] = [queueOf(), queueOf('other')];
+    const prefix = '{moves}';
+    const [queue, other] = ['', 'other'].map((part) => stage.queue({ prefix }, part) as unknown as Queue);
     await queue.add('job', {}, { expireAfter: late() });
     await queue.moveJobs(other, { states: ['waiting'] });
-    const { log } = runs(TAKES, 'other');
+    const { log } = runs({ ...TAKES, prefix }, 'other');
     expect((await log.get<[Job, Error]>('failed'))[1].message).toBe(REASON);
   });
 
