@@ -111,7 +111,7 @@ describe('a job that has not started in time', () => {
   it('lets its parent start, of which an idle worker is told', async () => {
     const { log, ran } = runs({ ...OFTEN, drainDelay: NEVER_MS });
     const opts = { expireAfter: 30, delay: NEVER_MS, ignoreDependencyOnFailure: true };
-    await stage.flowProducer().add({ ...leaf('parent'), children: [leaf('child', opts)] } as never);
+    await stage.flowProducer().add({ ...leaf('parent'), children: [leaf('child', opts)] });
     await log.get('completed');
     expect(ran).toEqual(['parent']);
   });
