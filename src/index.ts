@@ -1,6 +1,6 @@
 /**
  * ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError`, `BatchOptions`,
- * `WorkerCloseOptions`, what concerns groups, time limits and observables, and the names that BullMQ's paid edition has for these classes.
+ * `WorkerCloseOptions`, what concerns groups, time limits, deadlines and observables, and the names that BullMQ's paid edition has for these classes.
  *
  * @module chasquimq
  */
@@ -19,6 +19,7 @@ export { Backoffs, type BuiltInStrategies } from './options/backoffs.js';
 export { CONNECTION_CLOSED_ERROR_MSG, ConnectionClosedError } from './errors/connection-closed-error.js';
 export { DELAYED_ERROR, DelayedError } from './errors/delayed-error.js';
 export { GroupMaxSizeExceededError } from './errors/group-max-size-exceeded-error.js';
+export { JobExpiredError } from './errors/job-expired-error.js';
 export { JobTimeoutError } from './errors/job-timeout-error.js';
 export { NotSupportedError } from './errors/not-supported-error.js';
 export { RATE_LIMIT_ERROR, RateLimitError } from './errors/rate-limit-error.js';

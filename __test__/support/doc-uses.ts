@@ -251,6 +251,9 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
       says: ['3'],
     },
   ],
+  'docs/guides/deadlines.md': [
+    { with: 'JobExpiredError', after: "await once(worker, 'failed');", says: ['too late: login-code'] },
+  ],
   'docs/guides/timeouts.md': [
     {
       with: 'ttl: 5000',

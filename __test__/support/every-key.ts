@@ -208,7 +208,7 @@ async function addWaiting(queue: Queue): Promise<void> {
   await stale.remove();
   await queue.add('front', 1, { lifo: true, jobId: 'front' });
   await queue.add('ranked', 1, { priority: 3 });
-  await queue.add('later', 1, { delay: 10 });
+  await queue.add('later', 1, { delay: 10, expireAfter: HOUR_MS } as object);
   await queue.add('large', 'x'.repeat(LARGE), { jobId: 'large' });
   await queue.add('single', 1, { deduplication: { id: 'single' } });
   const groups = queue as unknown as OurQueue;

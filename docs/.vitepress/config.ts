@@ -38,6 +38,7 @@ const sidebar: DefaultTheme.SidebarItem[] = [
       page('Batches', 'guides/batches'),
       page('Cancelling', 'guides/cancelling'),
       page('Time limits', 'guides/timeouts'),
+      page('Deadlines', 'guides/deadlines'),
       page('Observables', 'guides/observables'),
       page('Events', 'guides/events'),
       page('Telemetry and Prometheus', 'guides/telemetry'),

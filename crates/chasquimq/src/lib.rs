@@ -32,6 +32,7 @@
 //! new --add_and_step--> active (a worker waits for it)
 //! new --add_flows--> waiting-children (parents) --step (of the last child), remove_*, remove_dependency--> waiting | delayed
 //!                    active --move_to_waiting_children--> waiting-children
+//! waiting | delayed | waiting-children --fail_expired--> failed (it has not started in time)
 //! ```
 //! # Reading order
 //! [`add`] (1.), [`flows`] (the same for trees), `worker::take` (2.), `worker::work_loop` (3. the loop), `worker::record` (4.), [`retry`] (5.), then

@@ -24,6 +24,7 @@ mod remove_dependency;
 mod update_job;
 
 mod extend_locks;
+mod fail_expired;
 mod find_jobs;
 mod find_lost;
 mod flows;

@@ -344,7 +344,7 @@ impl Packing<'_> {
     }
 }
 
-fn pack_keep(packed: &mut Packer, keep: &Keep, metrics_minutes: u32) {
+pub(crate) fn pack_keep(packed: &mut Packer, keep: &Keep, metrics_minutes: u32) {
     packed
         .array(if metrics_minutes > 0 { 4 } else { 3 })
         .int(keep.count)

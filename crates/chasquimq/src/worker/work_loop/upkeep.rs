@@ -8,9 +8,10 @@ use super::Loop;
 use crate::{
     clock::{system_now_ms, Moment},
     error::Result,
+    job::msgpack::Packer,
     lost::{Scan, Search},
     redis::call::library::{args, Arg, RELEASE_WORKER, RENEW_LEASE},
-    worker::{idle::idle_wait::Pending, manual::extend_locks, message::Message},
+    worker::{idle::idle_wait::Pending, manual::extend_locks, message::Message, record::pack::pack_keep},
 };
 
 /// Most locks that are looked at in one call.
@@ -106,6 +107,8 @@ impl Loop {
         let (Some(mut scan), Some(interval)) = (self.rounds.scan.take(), self.options.stalled_interval) else {
             return;
         };
+        let mut keep = Packer::default();
+        pack_keep(&mut keep, &self.options.remove_on_fail, self.options.metrics_minutes);
         // what this brings back may wake this worker as well, and is `stalled` before it is active
         self.waiter.hold_back(true);
         let search = Search {
@@ -113,6 +116,7 @@ impl Loop {
             owner: "",
             is_held: &|_, _| false,
             max_stalled: self.options.max_stalled_count,
+            keep: &keep.0,
         };
         let (stalled, is_over, done) = match scan.step(&search, &self.connection, &self.keys, system_now_ms()).await {
             Ok(Some(stalled)) => (stalled, false, Ok(())),
@@ -125,6 +129,7 @@ impl Loop {
         }
         self.waiter.hold_back(false);
         if is_over {
+            self.waiter.has_scanned(scan.expires());
             // any sooner, those that are to start last would start first
             self.look_again |= self.mode.is_running() && scan.has_found();
         } else {
@@ -149,6 +154,7 @@ impl Loop {
             owner: &self.options.id,
             is_held: &|id, claim| held.get(id).is_some_and(|claims| claims.contains(&claim)),
             max_stalled,
+            keep: &[],
         };
         let (stalled, done) = search.bring_back(&self.connection, &self.keys, system_now_ms()).await;
         self.look_again |= self.mode.is_running() && !stalled.is_empty();
