@@ -52,6 +52,7 @@ mod garbage;
 mod id;
 pub mod job;
 pub mod keys;
+pub mod latency;
 pub mod lost;
 pub mod queue;
 pub mod redis;

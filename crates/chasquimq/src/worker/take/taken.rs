@@ -15,6 +15,7 @@ use crate::{
         options::JobOptions,
         Body, StateFields,
     },
+    latency::Began,
     redis::call::reply::Reply,
 };
 
@@ -101,6 +102,11 @@ impl Taking<'_> {
         );
         let header = frame.as_ref().ok().and_then(|frame| frame.header.as_ref());
         let ids: Option<Arc<str>> = header.map(|header| header.ids.into());
+        let began = Began {
+            ready_ms: frame.as_ref().map_or(0, |frame| frame.timestamp),
+            is_first: frame.is_ok(),
+            taken_ms: self.batch.processed_on,
+        };
         let batch = &mut self.batch;
         let jobs = batch.jobs.len();
         let readable = frame.and_then(|frame| batch.push_frame(first, n, frame, &options));
@@ -119,6 +125,7 @@ impl Taking<'_> {
             options,
             ids,
             claim: self.batch.claim,
+            began,
         });
         Ok(())
     }
@@ -177,6 +184,14 @@ impl Taking<'_> {
         }
         let number = number_of(&id);
         let is_plain = number > 0 && fields == StateFields::first_start();
+        let began = Began {
+            ready_ms: body.timestamp.saturating_add(options.delay_ms),
+            is_first: attempts_started == 1
+                && fields.delay_ms.is_none()
+                && fields.children.is_none()
+                && readable.is_ok(),
+            taken_ms: self.batch.processed_on,
+        };
         let (claim, attempts_made) = (self.batch.claim, fields.attempts_made);
         let extra = (!is_plain).then(|| Extra { id: id.clone(), fields });
         self.batch.push_record(number, &body, &options, extra);
@@ -186,6 +201,7 @@ impl Taking<'_> {
             attempts_made,
             attempts_started,
             options,
+            began,
         });
         readable
     }
