@@ -297,13 +297,13 @@ export class QueueGetters<
    */
   async exportPrometheusMetrics(globalVariables?: Record<string, string>): Promise<string> {
     const { native } = this[COMMANDS];
-    const [counts, completed, failed, oldest, latency] = await Promise.all([
+    const [counts, completed, failed, latency] = await Promise.all([
       this.getJobCounts(),
       this.getMetrics('completed'),
       this.getMetrics('failed'),
-      native.oldestMs(Date.now()),
       native.getLatencySoFar(),
     ]);
+    const oldest = latency && (await native.oldestMs(Date.now()));
     return prometheusText({ queue: this.name, ...globalVariables }, { counts, completed, failed, oldest, latency });
   }
 

@@ -5,10 +5,13 @@
 export interface JobTimes {
   /** How many there are. */
   count: number;
+  /** Exact. */
   mean: number | null;
   /** Half of them took at most so long. */
   p50: number | null;
+  /** 95 in a hundred did. */
   p95: number | null;
+  /** 99 in a hundred did. */
   p99: number | null;
 }
 

@@ -1,13 +1,12 @@
 -- oldest_job: no change. For how long the job has waited that could have started first of all that could start now, but for the limits and a pause of the queue.
--- KEYS    base (also: state log front jobs vitals delayed prioritized turns groups group:<group>)
+-- KEYS    base (also: state log front jobs vitals gone delayed prioritized turns groups group:<group>)
 -- ARGV    now_ms (epoch ms), group ('' = all jobs)
 -- RETURNS ms; -1: no job could start
--- ERRORS  none      EVENTS none      COST O(300 records)
+-- ERRORS  none      EVENTS none      COST O(300 records, 3000 stale references)
 -- SOURCE  none: an extension
 -- FLAGS   no-writes
 -- Each list begins with what came first, so that its ends tell. A record's time is that of its last start and its delay since, or of its creation and its delay.
 local Delayed = require('delayed')
-local Find = require('find')
 local Frame = require('frame')
 local Groups = require('groups')
 local Prioritized = require('prioritized')
@@ -15,8 +14,8 @@ local ReadBudget = require('read_budget')
 local State = require('state')
 local Stored = require('stored')
 
--- Priorities and groups whose first jobs are looked at, and stale references, or entries of them, that are passed over.
-local MOST = 100
+-- Priorities and groups whose first jobs are looked at. Stale references that are passed over, and what an entry of them costs in addition.
+local MOST, MOST_STALE, AN_ENTRY = 100, 3000, 30
 
 -- The delay in the options of a record's body, which stand behind its time.
 local function delay_in(body)
@@ -43,22 +42,29 @@ local function earliest(queue, ids)
   return first
 end
 
+-- The first of these references that is not stale, as far as one may look.
+local function first_valid(queue, ids, most)
+  if queue.stale == 0 then return ids[1] end
+  for from = 1, math.min(#ids, most), MOST do
+    local some = { unpack(ids, from, math.min(from + MOST - 1, #ids)) }
+    for i, count in ipairs(redis.call('HMGET', queue.base .. 'gone', unpack(some))) do
+      if not count or tonumber(count) == 0 then return some[i] end
+    end
+  end
+end
+
 -- The same of the first entry of the log that holds a waiting job.
 local function earliest_in_log(queue)
-  local cursor = State.entry_id(queue.cursor_ms, queue.cursor_seq)
-  for _ = 1, queue.waiting > 0 and MOST or 0 do
+  local cursor, left = State.entry_id(queue.cursor_ms, queue.cursor_seq), queue.waiting > 0 and MOST_STALE or 0
+  while left > 0 do
     local entry = redis.call('XRANGE', queue.base .. 'log', '(' .. cursor, '+', 'COUNT', 1)[1]
     if not entry then return nil end
     local blob = entry[2][2]
     if entry[2][1] == 'f' then return Stored.timestamp(blob, Frame.header_of(blob) and cmsgpack.unpack_one(blob, 0) or 0) end
     local ids = Stored.ids(blob)
-    for i = 1, math.min(#ids, MOST) do
-      if queue.stale == 0 or Find.record_state(queue, ids[i]) == 'waiting' then
-        local since = earliest(queue, { ids[i] })
-        if since then return since end
-      end
-    end
-    cursor = entry[1]
+    local id = first_valid(queue, ids, left)
+    if id then return earliest(queue, { id }) end
+    cursor, left = entry[1], left - #ids - AN_ENTRY
   end
 end
 

@@ -67,6 +67,20 @@ fn references_of_jobs_that_left_are_passed_over() {
 }
 
 #[test]
+fn so_many_references_are_passed_over_and_no_more() {
+    for (removed, expected) in [(1, "1000"), (95, "1000"), (98, "-1")] {
+        let mut queue = TestQueue::fresh();
+        for job in 0..removed {
+            let id = format!("r{job}");
+            queue.add(7, Plan::new().record(&id));
+            run_once!(queue, REMOVE_JOB, 9, id, 1);
+        }
+        queue.add(7, Plan::new().record("s"));
+        assert_eq!(age(&mut queue), expected, "{removed}");
+    }
+}
+
+#[test]
 fn the_most_urgent_job_of_a_priority_need_not_be_the_oldest() {
     let mut queue = TestQueue::with(Plan::new().prioritized("a", 1).prioritized("b", 2).prioritized("c", 2));
     queue.step(Step::by("w").at(500).want(1));
