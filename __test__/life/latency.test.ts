@@ -6,7 +6,7 @@ import type { Job, JobTimes, LatencyOptions, Queue, Worker, WorkerOptions } from
 import { chasquimq } from '../support/chasquimq.js';
 import { connection, redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
-import { EventLog, rejection, until } from '../support/waiting.js';
+import { EventLog, rejection, sleep, until } from '../support/waiting.js';
 
 const DAY_MS = 86_400_000;
 const NONE: JobTimes = { count: 0, mean: null, p50: null, p95: null, p99: null };
@@ -83,8 +83,23 @@ describe('latency', () => {
     });
     await closeBehind(by, 5);
     const { waiting, running, completion } = await q.getLatency();
-    expect([waiting.count, running.count, completion.count]).toEqual([2, 5, 2]);
+    expect([waiting.count, running.count, completion.count]).toEqual([5, 5, 2]);
     expect(completion.p99).toBeGreaterThan(8_000);
+  });
+
+  it.each([0, 100])('counts no run as a wait for the next, with a backoff of %i ms', async (backoff) => {
+    const q = queue();
+    await q.add('slow', 0, { attempts: 2, backoff, jobId: 'own' });
+    const by = worker(async ({ attemptsMade }) => {
+      if (attemptsMade > 0) return;
+      await sleep(1_500); // a run that takes its time
+      throw new Error('no');
+    });
+    await closeBehind(by, 2);
+    const { waiting, running } = await q.getLatency();
+    expect([waiting.count, running.count]).toEqual([2, 2]);
+    expect((waiting.mean ?? NaN) * 2).toBeLessThan(1_500);
+    expect(running.p99).toBeGreaterThan(1_500);
   });
 
   it('tells of flows, batches and processors that are files', async () => {

@@ -26,7 +26,7 @@ export interface QueueLatency {
   from: number;
   /** End of the span, rounded up in the same way. */
   to: number;
-  /** From when a job could start, that is since it was added and its delay was over, until it was taken: first starts of jobs without children. */
+  /** From when a job could start, that is since it was added and its delay was over, until it was taken; for each further try since its backoff was over. Not of parents. */
   waiting: JobTimes;
   /** Each run, from `processedOn` until it had completed or failed. */
   running: JobTimes;

@@ -100,7 +100,7 @@ impl Times {
 /// What is known of some jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Latency {
-    /// From when they could start until they were taken, of each job's first start.
+    /// From when they could start until they were taken, of each start of which that is known.
     pub waiting: Times,
     /// Of each run, from when it was taken until it completed or failed.
     pub running: Times,
@@ -128,9 +128,9 @@ impl Latency {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Began {
     /// When it was added, and its delay was over, epoch ms.
-    pub(crate) ready_ms: u64,
-    /// This is its first start, and nothing but its delay kept it from it.
-    pub(crate) is_first: bool,
+    pub(crate) added_ms: u64,
+    /// From when on this start could be; `None`: nobody knows.
+    pub(crate) ready_ms: Option<u64>,
     /// When it was taken, epoch ms.
     pub(crate) taken_ms: u64,
 }
@@ -145,11 +145,11 @@ impl Measured {
         let (jobs, mut minutes) = (u64::from(jobs), self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let of = minutes.entry(now_ms / 60_000).or_default();
         of.running.note(now_ms.saturating_sub(began.taken_ms), jobs);
-        if began.is_first {
-            of.waiting.note(began.taken_ms.saturating_sub(began.ready_ms), jobs);
+        if let Some(ready_ms) = began.ready_ms {
+            of.waiting.note(began.taken_ms.saturating_sub(ready_ms), jobs);
         }
         if is_final {
-            of.completion.note(now_ms.saturating_sub(began.ready_ms), jobs);
+            of.completion.note(now_ms.saturating_sub(began.added_ms), jobs);
         }
     }
 
@@ -218,15 +218,15 @@ mod tests {
     fn what_is_measured_is_told_once_by_minutes() {
         let measured = Measured::default();
         let began = Began {
-            ready_ms: 59_000,
-            is_first: true,
+            added_ms: 59_000,
+            ready_ms: Some(59_000),
             taken_ms: 59_004,
         };
         measured.ended(2, began, 59_010, true);
         measured.ended(
             1,
             Began {
-                is_first: false,
+                ready_ms: None,
                 ..began
             },
             60_004,

@@ -5,7 +5,8 @@
 -- ERRORS  none      EVENTS none      COST O(300 records, 3000 stale references)
 -- SOURCE  none: an extension
 -- FLAGS   no-writes
--- Each list begins with what came first, so that its ends tell. A record's time is that of its last start and its delay since, or of its creation and its delay.
+-- Each list begins with what came first, so that its ends tell. A record's time is that from which it could be tried again, where that was noted, that of its last start and its delay
+-- since, or of its creation and its delay.
 local Delayed = require('delayed')
 local Frame = require('frame')
 local Groups = require('groups')
@@ -35,7 +36,7 @@ local function earliest(queue, ids)
   for i, raw in ipairs(redis.call('HMGET', queue.base .. 'vitals', unpack(ids, 1, last))) do
     local fields, body = Stored.fields(raw), bodies[i]
     if body then
-      local since = fields.po and fields.po + (fields.d or 0) or Stored.timestamp(body, 1) + (fields.d or delay_in(body))
+      local since = fields.po and math.max(fields.po + (fields.d or 0), fields.ws or 0) or Stored.timestamp(body, 1) + (fields.d or delay_in(body))
       first = math.min(first or since, since)
     end
   end

@@ -56,6 +56,33 @@ fn a_job_that_is_tried_again_waits_since_it_last_ran() {
 }
 
 #[test]
+fn where_it_is_noted_a_job_that_is_tried_again_waits_since_it_could() {
+    for (id, wordless) in [("r", false), ("s", true)] {
+        let fail = |to, due_ms| Fail {
+            due_ms,
+            wordless,
+            measured: true,
+            ..Fail::to(to)
+        };
+        let mut queue = TestQueue::with(Plan::new().record(id));
+        queue.step(Step::by("w").at(500).want(1));
+        queue.step(Step::by("w").at(600).fail(&of(id), &fail("waiting", 0)).want(0));
+        assert_eq!(age(&mut queue), "407");
+        queue.step(Step::by("w").at(700).want(1));
+        // it is back since, and nobody knows when it could start
+        queue.step(Step::by("w").at(800).back(&of(id), true).want(0));
+        assert_eq!(age(&mut queue), "307");
+        queue.step(Step::by("w").at(800).want(1));
+        queue.step(Step::by("w").at(900).fail(&of(id), &fail("delayed", 950)).want(-1));
+        queue.step(Step::by("w").at(960).want(0));
+        assert_eq!(age(&mut queue), "57");
+        queue.step(Step::by("w").at(970).want(1));
+        queue.step(Step::by("w").at(980).fail(&of(id), &fail("failed", 0)).want(0));
+        assert!(!queue.show().contains(" ws:"));
+    }
+}
+
+#[test]
 fn references_of_jobs_that_left_are_passed_over() {
     let mut queue = TestQueue::with(Plan::new().record("r").record("s"));
     for id in ["r", "s"] {

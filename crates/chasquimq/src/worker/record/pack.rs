@@ -340,7 +340,8 @@ impl Packing<'_> {
 
     fn close_failed(&mut self) {
         if let Some(failed) = self.failed.take() {
-            failed.pack(&mut self.items, &mut self.out.large);
+            let is_measured = self.in_flight.measured.is_some();
+            failed.pack(&mut self.items, &mut self.out.large, is_measured);
             self.count += 1;
         }
     }
