@@ -85,6 +85,8 @@ export type {
   JobsWatch,
   RetryJobsOptions,
 } from './options/job-filter.js';
+export type { LatencyOptions } from './options/latency.js';
+export type { JobTimes, QueueLatency } from './types/latency.js';
 export type { Metrics } from './types/metrics.js';
 export { MetricsTime } from './types/metrics-time.js';
 export type { MinimalJob } from './types/minimal-job.js';

@@ -86,6 +86,7 @@ export async function fillEveryKey(stage: Stage, redis: Redis, part: string): Pr
   await stage.flowProducer().add({ name: 'parent', queueName, children });
   await redis.set(`{bull:${queueName}}:stash:nobody:1:1:1`, 'a frame', 'PX', HOUR_MS);
   await redis.set(`{bull:${queueName}}:gatherer`, 'nobody', 'PX', HOUR_MS);
+  await redis.hset(`{bull:${queueName}}:latency`, 'all', 'nothing');
   for (const key of ['waiting-workers', 'resting']) await redis.sadd(`{bull:${queueName}}:${key}`, 'nobody');
   return { queue, worker, unfinished: UNFINISHED, lastChild, completed, again, open: gate.open };
 }

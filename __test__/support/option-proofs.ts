@@ -51,6 +51,7 @@ export const proofs: Readonly<Record<string, readonly string[]>> = {
     'ChangeJobsOptions.limit',
     'RetryJobsOptions.resetAttempts',
   ],
+  'life/latency': ['LatencyOptions.window', 'LatencyOptions.from', 'LatencyOptions.to', 'MetricsOptions.latency'],
   'life/server.unfit': ['QueueBaseOptions.skipVersionCheck'],
   'parity/connection.forms': ['QueueBaseOptions.connection'],
   'parity/connection.offline': ['QueueBaseOptions.skipWaitingForReady'],

@@ -42,6 +42,8 @@ const sidebar: DefaultTheme.SidebarItem[] = [
       page('Observables', 'guides/observables'),
       page('Events', 'guides/events'),
       page('Telemetry and Prometheus', 'guides/telemetry'),
+      page('Latency', 'guides/latency'),
+      page('Autoscaling and alerts', 'guides/autoscaling'),
       page('Finding jobs', 'guides/finding-jobs'),
       page('Failed jobs', 'guides/failed-jobs'),
       page('Length limits', 'guides/length-limits'),

@@ -53,6 +53,7 @@ mod garbage;
 mod id;
 pub mod job;
 pub mod keys;
+pub mod latency;
 pub mod lost;
 pub mod queue;
 pub mod redis;

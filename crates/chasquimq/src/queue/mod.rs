@@ -9,6 +9,7 @@ pub mod bulk;
 pub mod by_id;
 pub mod find;
 pub mod groups;
+pub mod latency;
 pub mod libraries;
 pub mod lists;
 mod logs;

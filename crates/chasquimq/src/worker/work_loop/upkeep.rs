@@ -1,6 +1,9 @@
 //! The worker's lease, which says that its jobs are run, and the jobs that nobody runs.
 
-use std::{collections::HashMap, time::Instant};
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 
 use redis::Value;
 
@@ -10,7 +13,7 @@ use crate::{
     error::Result,
     job::msgpack::Packer,
     lost::{Scan, Search},
-    redis::call::library::{args, Arg, RELEASE_WORKER, RENEW_LEASE},
+    redis::call::library::{args, Arg, NOTE_LATENCY, RELEASE_WORKER, RENEW_LEASE},
     worker::{idle::idle_wait::Pending, manual::extend_locks, message::Message, record::pack::pack_keep},
 };
 
@@ -18,6 +21,9 @@ use crate::{
 const LOCKS_A_CALL: usize = 500;
 /// What part of a lease, or of the time between two scans, is no matter to a scan. A worker that waits looks twice in the usual time.
 const LATELY: f64 = 0.6;
+
+/// Time between two notes of how long jobs took.
+const NOTE_INTERVAL: Duration = Duration::from_secs(5);
 
 impl Loop {
     pub(super) async fn renew_lease(&mut self) {
@@ -160,6 +166,19 @@ impl Loop {
         self.look_again |= self.mode.is_running() && !stalled.is_empty();
         self.tell_stalled(stalled);
         done
+    }
+
+    /// Tells how long jobs took, if any ended. What the server refuses is not told again: it says why.
+    pub(super) async fn note_latency(&mut self) {
+        self.rounds.note = self.measured.as_ref().map(|_| Instant::now() + NOTE_INTERVAL);
+        let Some(packed) = self.measured.as_ref().and_then(|measured| measured.take_packed()) else {
+            return;
+        };
+        let (call, args) = (&self.calls, args![&packed]);
+        let noted = call.run(&self.connection, &self.keys.base, &NOTE_LATENCY, None, &args);
+        if let Err(error) = noted.await {
+            self.report(error);
+        }
     }
 
     fn tell_stalled(&mut self, stalled: Vec<String>) {
