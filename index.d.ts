@@ -105,6 +105,12 @@ export declare class NativeQueue {
   getGroup(group: string): Promise<NativeGroup>
   /** Number of jobs that wait in groups. */
   countGrouped(): Promise<number>
+  /** For how long the job has waited that could have started first, ms; none: there is none. */
+  oldestMs(now: number, group?: string | undefined | null): Promise<number | undefined | null>
+  /** How long jobs took that ended in a span of time, epoch ms. */
+  getLatency(now: number, from: number, to: number): Promise<NativeLatency>
+  /** The same of all jobs so far; none: no worker measures, or did. */
+  getLatencySoFar(): Promise<NativeLatency | undefined | null>
   /** Looks for the library, in a cluster on each master. */
   libraries(): Promise<Array<NativeServerLibrary>>
   /** Loads the library where it is missing; over another one of its name only if it `replaces` that. */
@@ -710,6 +716,20 @@ export interface NativeJobExtra {
   repeatJobKey?: string
 }
 
+/** How long jobs took. */
+export interface NativeLatency {
+  /** Begin of the span, epoch ms. */
+  from: number
+  /** Its end. */
+  to: number
+  /** In line. */
+  waiting: NativeTimes
+  /** Running. */
+  running: NativeTimes
+  /** To their end. */
+  completion: NativeTimes
+}
+
 /** The library of this release. */
 export interface NativeLibrary {
   /** Its name. */
@@ -1027,6 +1047,24 @@ export interface NativeSurvey {
   schedulers: number
 }
 
+/** Times of one kind, ms. */
+export interface NativeTimes {
+  /** How many there are. */
+  count: number
+  /** All of them together. */
+  sum: number
+  /** The median, rounded up; none: there are no times. */
+  p50?: number
+  /** So many of hundred took at most this long. */
+  p95?: number
+  /** The same. */
+  p99?: number
+  /** Ends of the steps of the scale. */
+  ends: Array<number>
+  /** How many took at most that long. */
+  counts: Array<number>
+}
+
 /** TLS. Certificates and keys are PEM texts, what is offered are IANA's numbers. */
 export interface NativeTls {
   /** `false` accepts certificates that cannot be verified. */
@@ -1149,6 +1187,8 @@ export interface NativeWorkerOptions {
   maximumRateLimitDelay: number
   /** Minutes for which finished jobs are counted. */
   metricsMinutes?: number
+  /** Measures how long jobs take. */
+  measuresLatency?: boolean
 }
 
 /** What a queue tells. */

@@ -1,6 +1,6 @@
 /**
  * ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError`, `BatchOptions`,
- * `WorkerCloseOptions`, what concerns groups, time limits and observables, and the names that BullMQ's paid edition has for these classes.
+ * `WorkerCloseOptions`, what concerns groups, time limits, deadlines and observables, and the names that BullMQ's paid edition has for these classes.
  *
  * @module chasquimq
  */
@@ -20,6 +20,7 @@ export { CONNECTION_CLOSED_ERROR_MSG, ConnectionClosedError } from './errors/con
 export { DELAYED_ERROR, DelayedError } from './errors/delayed-error.js';
 export { GroupMaxSizeExceededError } from './errors/group-max-size-exceeded-error.js';
 export { JobCancelledError } from './errors/job-cancelled-error.js';
+export { JobExpiredError } from './errors/job-expired-error.js';
 export { JobTimeoutError } from './errors/job-timeout-error.js';
 export { NotSupportedError } from './errors/not-supported-error.js';
 export { RATE_LIMIT_ERROR, RateLimitError } from './errors/rate-limit-error.js';
@@ -86,6 +87,8 @@ export type {
   RetryJobsOptions,
 } from './options/job-filter.js';
 export type { CancelJobOptions, CancelJobsOptions, CancelledState, CancelOptions } from './options/cancelling.js';
+export type { LatencyOptions } from './options/latency.js';
+export type { JobTimes, QueueLatency } from './types/latency.js';
 export type { Metrics } from './types/metrics.js';
 export { MetricsTime } from './types/metrics-time.js';
 export type { MinimalJob } from './types/minimal-job.js';

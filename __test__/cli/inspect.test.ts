@@ -22,7 +22,7 @@ describe('inspect', () => {
         if (job.name === 'fails') throw new Error('on purpose');
         if (job.name === 'held') await gate.opened;
       },
-      { name: 'w1', concurrency: 1, metrics: { maxDataPoints: 60 } },
+      { name: 'w1', concurrency: 1, metrics: { maxDataPoints: 60, latency: true } as never },
     );
     const log = new EventLog(worker, ['completed', 'failed', 'active']);
     await queue.addBulk(['done', 'fails', 'held', 'next'].map((name) => ({ name, data: {} })));
@@ -34,6 +34,7 @@ describe('inspect', () => {
     await (queue as unknown as Queue).setMaxLength(500);
     await queue.upsertJobScheduler('often', { every: 3_600_000 }, { name: 'scheduled' });
     await until('what ended to be counted', async () => (await queue.getMetrics('failed')).meta.count === 1);
+    await until('a note', async () => (await (queue as unknown as Queue).getLatency()).running.count === 2);
 
     const { code, stdout, stderr } = await cli(['inspect', queue.name, '--json']);
     expect([code, stderr]).toEqual([0, '']);
@@ -46,6 +47,12 @@ describe('inspect', () => {
       oldest: {
         waiting: { name: 'next', ageMs: expect.any(Number) },
         active: { name: 'held', ageMs: expect.any(Number) },
+      },
+      latency: {
+        oldestMs: expect.any(Number),
+        waiting: { count: 2, p50: expect.any(Number) },
+        running: { count: 2, p95: expect.any(Number) },
+        completion: { count: 2, p99: expect.any(Number) },
       },
       rates: { source: 'metrics', completedPerSecond: expect.any(Number), failedPerSecond: expect.any(Number) },
       workers: { count: 1, names: ['w1'] },
@@ -66,6 +73,10 @@ describe('inspect', () => {
 
     const shown = await cli(['inspect', queue.name]);
     expect(shown.stdout).toMatch(/^workers +1 \(w1\)$/m);
+    expect(shown.stdout).toMatch(/^could start +the oldest has waited \d+/m);
+    expect(shown.stdout).toMatch(/^in line +p50 \d+\w+, p95 \d+\w+, p99 \d+\w+, of 2 in 5m$/m);
+    expect(shown.stdout).toMatch(/^runs +p50 .* of 2 in 5m$/m);
+    expect(shown.stdout).toMatch(/^to completion +p50 .* of 2 in 5m$/m);
     expect(shown.stdout).toMatch(/^rate limit +1,000 in 1m$/m);
     expect(shown.stdout).toMatch(/^active +1; the oldest has run \d+\w+ \(job 3\)$/m);
     gate.open();

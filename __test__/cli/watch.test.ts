@@ -22,7 +22,9 @@ describe('watch, where nobody looks', () => {
     expect([code, stderr]).toEqual([0, '']);
     const lines = stdout.trim().split('\n');
     expect(lines.map((line) => line.split(' ')[1])).toEqual([one.name, two.name, one.name, two.name]);
-    expect(lines[0]).toMatch(/^\d{4}-\S+Z \S+ waiting=1 prioritized=0 delayed=0 .* done\/s=- .* state=no-workers$/);
+    expect(lines[0]).toMatch(
+      /^\d{4}-\S+Z \S+ waiting=1 prioritized=0 delayed=0 .* done\/s=- .* oldest=\d+\w+ p95-wait=- p95-run=- .* state=no-workers$/,
+    );
     expect(lines[3]).toMatch(/ waiting=0 .* done\/s=0 .* state=paused$/);
   });
 

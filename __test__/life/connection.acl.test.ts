@@ -121,7 +121,7 @@ describe('connection.acl', () => {
         ...at,
         concurrency: 5,
         limiter: { max: 1_000, duration: 1_000 },
-        metrics: { maxDataPoints: 10 },
+        metrics: { maxDataPoints: 10, latency: true } as never,
         autorun: false,
         name: 'w',
       },
@@ -187,6 +187,7 @@ describe('connection.acl', () => {
     await queue.getRateLimitTtl();
     await queue.removeRateLimitKey();
     expect((await queue.getMetrics('completed')).meta.count).toBeGreaterThan(0);
+    expect(await queue.exportPrometheusMetrics()).toContain('bullmq_job_completed_total');
     expect(await queue.getWorkers()).toHaveLength(1);
     await queue.getQueueEvents();
     expect((await queue.getJobLogs('own')).logs).toEqual(['a row']);

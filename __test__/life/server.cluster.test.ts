@@ -157,6 +157,20 @@ describe('server.cluster', { timeout: LIMIT_MS }, () => {
     await queue.obliterate({ force: true });
   });
 
+  it('measures how late its queues are', async () => {
+    const queue = stage.queue({ connection: client }, 'late') as unknown as OwnQueue;
+    const worker = stage.worker(async () => 1, { connection: client, metrics: { latency: true } as never }, 'late');
+    const log = new EventLog(worker, ['completed']);
+    await queue.add('old', 1, { timestamp: Date.now() - 5_000 });
+    await log.get('completed');
+    await worker.close();
+    await queue.add('waits', 1, { timestamp: Date.now() - 9_000 });
+    const { oldest, waiting } = await queue.getLatency();
+    expect([waiting.count, Number(oldest) >= 9_000, Number(waiting.p50) >= 5_000]).toEqual([1, true, true]);
+    expect(await queue.exportPrometheusMetrics()).toContain('chasquimq_job_waiting_seconds_count');
+    await queue.obliterate({ force: true });
+  });
+
   /** What a QueueEvents has heard of so far: the ids of the jobs that completed, as often as it was told. */
   const told = (log: EventLog) => log.all<[{ jobId: string }]>('completed').map(([{ jobId }]) => Number(jobId));
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { Queue, Worker, type Job } from '../../src/index.js';
 import { useOwnServer } from '../support/use-own-server.js';
-import { Gate, EventLog } from '../support/waiting.js';
+import { Gate, EventLog, until } from '../support/waiting.js';
 import { watchdog } from '../support/watchdog.js';
 
 const LONG_MS = 100_000;
@@ -39,6 +39,28 @@ describe('steps of what ends at once', () => {
   }
 
   const text = (i: number, length: number) => `${i}`.padEnd(length, 'r');
+
+  it('20,000 jobs that have expired', async () => {
+    const name = 'expired';
+    const queue = new Queue(name, { connection: own.connection });
+    await queue.pause();
+    const opts = { expireAfter: new Date(Date.now() - 1_000) };
+    for (let i = 0; i < 20; i++) {
+      await queue.addBulk(
+        Array.from({ length: 1_000 }, (_, k) => ({
+          name: 'job',
+          data: k,
+          opts: k % 2 ? opts : { ...opts, lifo: true },
+        })),
+      );
+    }
+    const dog = await watchdog(own.redis, { about: name });
+    const worker = new Worker(name, () => Promise.reject(new Error('none runs')), { connection: own.connection });
+    await until('all to fail', async () => (await queue.getFailedCount()) === 20_000, LONG_MS);
+    await dog.end();
+    await worker.close();
+    await queue.close();
+  });
 
   it.each([
     ['300 results of 250 KB', 300, 250_000],

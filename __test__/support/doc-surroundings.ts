@@ -38,7 +38,7 @@ const FIXTURES: Readonly<Record<string, string>> = {
 const EXPORTS = [
   ...['Queue', 'Worker', 'QueueEvents', 'QueueEventsProducer', 'FlowProducer', 'Job', 'MetricsTime'],
   ...['UnrecoverableError', 'DelayedError', 'WaitingChildrenError', 'WaitingError', 'RateLimitError'],
-  'GroupMaxSizeExceededError',
+  ...['GroupMaxSizeExceededError', 'JobExpiredError'],
 ];
 
 const withoutComments = (code: string): string => code.replaceAll(/(^|\s)\/\/ .*$/gm, '$1');

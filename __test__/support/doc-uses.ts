@@ -52,6 +52,20 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
     { with: 'moveJobs(dead', says: ['0 1'] },
     { with: 'AbortController', says: ['enough: waiting'] },
   ],
+  'docs/guides/latency.md': [
+    {
+      with: 'latency: true',
+      says: [/^the oldest job has waited \d+ ms; /, /^jobs run \d+/],
+    },
+    { with: 'console.log(new Date(from)', says: [/Z .*Z 0$/] },
+  ],
+  'docs/guides/autoscaling.md': [
+    {
+      with: 'backlog',
+      before: "await queue.add('old', { to: 'ana' }, { timestamp: Date.now() - 70_000 });",
+      says: ['3 workers'],
+    },
+  ],
   'docs/guides/typescript.md': [{ with: 'Welcome | Bill', says: ['3.00'] }],
   'docs/quick-start.md': [
     {
@@ -253,6 +267,9 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
       after: "await new Queue('ticks', { connection }).add('tick', {}); await once(worker, 'completed');",
       says: ['3'],
     },
+  ],
+  'docs/guides/deadlines.md': [
+    { with: 'JobExpiredError', after: "await once(worker, 'failed');", says: ['too late: login-code'] },
   ],
   'docs/guides/timeouts.md': [
     {

@@ -87,6 +87,7 @@ export async function fillEveryKey(stage: Stage, redis: Redis, part: string): Pr
   await redis.set(`{bull:${queueName}}:stash:nobody:1:1:1`, 'a frame', 'PX', HOUR_MS);
   await redis.set(`{bull:${queueName}}:gatherer`, 'nobody', 'PX', HOUR_MS);
   await redis.hset(`{bull:${queueName}}:cancels:nobody`, '1:1', 'why');
+  await redis.hset(`{bull:${queueName}}:latency`, 'all', 'nothing');
   for (const key of ['waiting-workers', 'resting']) await redis.sadd(`{bull:${queueName}}:${key}`, 'nobody');
   return { queue, worker, unfinished: UNFINISHED, lastChild, completed, again, open: gate.open };
 }
@@ -209,7 +210,7 @@ async function addWaiting(queue: Queue): Promise<void> {
   await stale.remove();
   await queue.add('front', 1, { lifo: true, jobId: 'front' });
   await queue.add('ranked', 1, { priority: 3 });
-  await queue.add('later', 1, { delay: 10 });
+  await queue.add('later', 1, { delay: 10, expireAfter: HOUR_MS } as object);
   await queue.add('large', 'x'.repeat(LARGE), { jobId: 'large' });
   await queue.add('single', 1, { deduplication: { id: 'single' } });
   const groups = queue as unknown as OurQueue;

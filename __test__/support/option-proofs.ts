@@ -20,6 +20,7 @@ export const proofs: Readonly<Record<string, readonly string[]>> = {
     'GroupLimit.duration',
   ],
   'life/schedulers.rules': ['RepeatOptions.overlap', 'RepeatOptions.catchUp', 'RepeatOptions.jitter'],
+  'life/expire': ['DefaultJobOptions.expireAfter', 'DeduplicationOptions.until'],
   'life/worker.ttl': [
     'DefaultJobOptions.timeout',
     'DefaultJobOptions.timeoutIsFinal',
@@ -56,6 +57,7 @@ export const proofs: Readonly<Record<string, readonly string[]>> = {
     'ChangeJobsOptions.limit',
     'RetryJobsOptions.resetAttempts',
   ],
+  'life/latency': ['LatencyOptions.window', 'LatencyOptions.from', 'LatencyOptions.to', 'MetricsOptions.latency'],
   'life/server.unfit': ['QueueBaseOptions.skipVersionCheck'],
   'parity/connection.forms': ['QueueBaseOptions.connection'],
   'parity/connection.offline': ['QueueBaseOptions.skipWaitingForReady'],

@@ -40,6 +40,7 @@ describe('the entries', () => {
     expect((await queue.addBulk([{ name: 'y', data: {} }]))[0]).toBeInstanceOf(v5.Job);
     expect((await queue.getWaiting())[0]).toBeInstanceOf(v5.Job);
     expect((await queue.findJobs({ name: 'y' })).jobs[0]).toBeInstanceOf(v5.Job);
+    expect((await queue.getLatency()).oldest).toBeGreaterThanOrEqual(0);
     expect(await queue.moveJobs(`${stage.name()}-other`, { name: 'y' })).toBe(1);
     expect(await queue.cancelJob(job.id!)).toBe('cancelled');
     const flows = keep(new v5.FlowProducer({ connection: { ...connection } }));

@@ -26,8 +26,8 @@ const tracer = trace.getTracer('example');
 const connection = { url: process.env.REDIS_URL ?? 'redis://localhost:6379' };
 const telemetry = new BullMQOtel('example');
 const orders = new Queue('orders', { connection, telemetry });
-// counts what ended, for the totals of /metrics
-const metrics = { maxDataPoints: MetricsTime.ONE_HOUR };
+// counts what ended and how long it took, for /metrics
+const metrics = { maxDataPoints: MetricsTime.ONE_HOUR, latency: true };
 const worker = new Worker('orders', pack, { connection, telemetry, metrics, concurrency: 20 });
 worker.on('error', (error) => console.error(error.message));
 

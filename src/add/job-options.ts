@@ -2,6 +2,7 @@
  * The name and options of a job on their way to the engine: normalised, checked against BullMQ's rules, written as text.
  */
 import { Backoffs } from '../options/backoffs.js';
+import { checkExpiry, expiryFromStored } from '../options/expiry.js';
 import { checkJobGroup } from '../options/group.js';
 import type { DeduplicationOptions, JobsOptions, ParentOptions } from '../options/job.js';
 import { PRIORITY_LIMIT } from '../options/priority.js';
@@ -140,6 +141,7 @@ function checkOptions(opts: JobsOptions, parent: ParentOptions | undefined): voi
   if (opts.priority) checkPriority(opts.priority);
   checkJobGroup(opts);
   checkJobTimeout(opts);
+  checkExpiry(opts);
   if (opts.deduplication) {
     if (!opts.deduplication.id) throw new Error('Deduplication id must be provided');
     if (parent) throw new Error('Deduplication and parent options cannot be used together');
@@ -172,10 +174,15 @@ function checkJobId(jobId: string): void {
 }
 
 /** BullMQ leaves these to its scripts, which fail on them. */
-function checkDeduplication({ id, ttl }: DeduplicationOptions): void {
+function checkDeduplication({ id, ttl, until, keepLastIfActive }: DeduplicationOptions): void {
   if (typeof id !== 'string' && typeof id !== 'number') throw new TypeError('Deduplication id must be a string');
   if (ttl !== undefined && ttl !== null && !Number.isInteger(ttl)) {
     throw new RangeError('The job option deduplication.ttl must be a whole number of milliseconds');
+  }
+  if (until === undefined || until === null) return;
+  if (until !== 'started') throw new RangeError("The job option deduplication.until must be 'started'");
+  if (keepLastIfActive) {
+    throw new Error('The job options deduplication.until and deduplication.keepLastIfActive cannot be used together');
   }
 }
 
@@ -217,6 +224,7 @@ export function optionsText(opts: JobsOptions): string {
     if (typeof stored[key] === 'string') stored[key] = Number(stored[key]);
     else if (isLeftOpen(stored[key])) stored[key] = undefined;
   }
+  if (stored.expireAfter) stored.expireAfter = Number(stored.expireAfter);
   return textWithoutNulls(stored);
 }
 
@@ -239,7 +247,7 @@ export function optionsFromText(
       Object.defineProperty(opts, key, { value, writable: true, enumerable: true, configurable: true });
     else if (key === 'tm') opts.telemetry = { ...(opts.telemetry as object), metadata: value };
     else if (key === 'omc') opts.telemetry = { ...(opts.telemetry as object), omitContext: value };
-    else opts[key] = value;
+    else opts[key] = key === 'expireAfter' ? expiryFromStored(value) : value;
   }
   return opts;
 }

@@ -2,6 +2,7 @@
  * What becomes of an attempt: whether a job may start, and whether another attempt follows one that failed. The dispatcher and
  * jobs that users run themselves go by the same rules.
  */
+import { JOB_EXPIRED_ERROR, JobExpiredError } from '../errors/job-expired-error.js';
 import { JobTimeoutError } from '../errors/job-timeout-error.js';
 import { UnrecoverableError } from '../errors/unrecoverable-error.js';
 import { Backoffs, LONGEST_DELAY_MS, isEngineBackoff } from '../options/backoffs.js';
@@ -49,11 +50,12 @@ export interface FailureReply {
   readonly delay: number | undefined;
 }
 
-/** Why a job must not start, though a worker has it: it has stalled, or was started, too often. */
+/** Why a job must not start, though a worker has it: it comes too late, or has stalled, or was started, too often. */
 export function reasonNotToRun(
   job: Pick<AttemptedJob, 'deferredFailure' | 'attemptsStarted'>,
   maxStartedAttempts: number | undefined,
 ): UnrecoverableError | undefined {
+  if (job.deferredFailure === JOB_EXPIRED_ERROR) return new JobExpiredError();
   if (job.deferredFailure) return new UnrecoverableError(job.deferredFailure);
   if (maxStartedAttempts && job.attemptsStarted > maxStartedAttempts) {
     return new UnrecoverableError('job started more than allowable limit');

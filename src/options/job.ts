@@ -107,6 +107,12 @@ export interface DefaultJobOptions {
    * @defaultValue false
    */
   timeoutIsFinal?: boolean;
+  /**
+   * By when the job is to have started: so many milliseconds after it is added, by the server's clock, or a Date. Later it fails for good, with a
+   * {@link JobExpiredError}. Of a job scheduler's job the time counts from when that is due. Not in BullMQ.
+   * @defaultValue never
+   */
+  expireAfter?: number | Date;
   /** Number of log rows to keep, the newest ones. */
   keepLogs?: number;
   /** Number of stack traces to keep, the newest ones; one is recorded for each failed try. */
@@ -144,6 +150,8 @@ export type DeduplicationOptions = {
   reschedule?: boolean;
   /** While the job is active, the latest add is kept and becomes a job when the active one has finished. */
   keepLastIfActive?: boolean;
+  /** Adds are discarded until the job has started, not until it has ended. Not in BullMQ. */
+  until?: 'started';
 };
 
 /** Options that are stored under short names. Source: BullMQ 6.7.0 `CompressableJobOptions`. */

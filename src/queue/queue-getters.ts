@@ -5,11 +5,15 @@ import { pairs } from '../job/dependencies.js';
 import type { Job } from '../job/job.js';
 import { QueueBase } from './queue-base.js';
 import type { ConnectionOptions } from '../options/connection.js';
+import type { LatencyOptions } from '../options/latency.js';
 import { MetricNames, TelemetryAttributes } from '../telemetry/names.js';
 import type { JobJson } from '../types/job-json.js';
 import type { JobState, JobType } from '../types/job-state.js';
+import type { QueueLatency } from '../types/latency.js';
 import type { Metrics } from '../types/metrics.js';
 import type { Meter } from '../types/telemetry.js';
+import { latencyOf } from './latency.js';
+import { prometheusText } from './prometheus.js';
 import type { QueueMeta } from './queue-meta.js';
 
 // A symbol, not a `#` name: a Proxy around a queue has no such, and a subclass may call its members what it likes.
@@ -278,32 +282,29 @@ export class QueueGetters<
   }
 
   /**
+   * How late the queue is: for how long jobs wait now, and, by workers with the option `metrics.latency`, how long those took that ended in a span of time. Not in BullMQ.
+   * @throws (rejects) TypeError that names the option that is wrong
+   */
+  async getLatency(options: LatencyOptions = {}): Promise<QueueLatency> {
+    return latencyOf(this[COMMANDS].native, options, Date.now());
+  }
+
+  /**
    * The numbers of jobs in each state and of all jobs that ended, as Prometheus reads them. The latter are those that
-   * workers with the option `metrics` counted.
+   * workers with the option `metrics` counted. Where workers have the option `metrics.latency`, the age of the oldest job that could start as well, and histograms of how
+   * long jobs wait and run.
    * @param globalVariables labels that every line is given
    */
   async exportPrometheusMetrics(globalVariables?: Record<string, string>): Promise<string> {
-    const [counts, completed, failed] = await Promise.all([
+    const { native } = this[COMMANDS];
+    const [counts, completed, failed, latency] = await Promise.all([
       this.getJobCounts(),
       this.getMetrics('completed'),
       this.getMetrics('failed'),
+      native.getLatencySoFar(),
     ]);
-    const line = (metric: string, labels: Record<string, string>, value: number) => {
-      const all = Object.entries({ queue: this.name, ...labels, ...globalVariables });
-      return `${metric}{${all.map(([label, text]) => `${label}="${escapeLabel(text)}"`).join(', ')}} ${value}`;
-    };
-    const total = (state: string, { meta }: Metrics) => [
-      `# HELP bullmq_job_${state}_total Total number of ${state} jobs`,
-      `# TYPE bullmq_job_${state}_total counter`,
-      line(`bullmq_job_${state}_total`, {}, meta.count),
-    ];
-    return [
-      '# HELP bullmq_job_count Number of jobs in the queue by state',
-      '# TYPE bullmq_job_count gauge',
-      ...Object.entries(counts).map(([state, count]) => line('bullmq_job_count', { state }, count)),
-      ...total('completed', completed),
-      ...total('failed', failed),
-    ].join('\n');
+    const oldest = latency && (await native.oldestMs(Date.now()));
+    return prometheusText({ queue: this.name, ...globalVariables }, { counts, completed, failed, oldest, latency });
   }
 
   /**
@@ -374,11 +375,6 @@ function valueOf(text: string): { v?: unknown; err?: string } {
   } catch (error) {
     return { err: (error as Error).message };
   }
-}
-
-/** A label's text as Prometheus reads it. */
-function escapeLabel(text: string): string {
-  return String(text).replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
 }
 
 /** What was given, each once and in order. */

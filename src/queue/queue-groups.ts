@@ -110,6 +110,15 @@ export class QueueGroups<
   }
 
   /**
+   * For how long the job of a group has waited that could have started first, in milliseconds; null: none could start now, as the group has none, or is paused, limited or
+   * full. See {@link getLatency}.
+   */
+  async getGroupOldest(groupId: string): Promise<number | null> {
+    checkGroupId(groupId);
+    return (await this[COMMANDS].native.oldestMs(Date.now(), groupId)) ?? null;
+  }
+
+  /**
    * Milliseconds until the group may start jobs again; 0 when it may now.
    * @param maxJobs a limit of starts a window: 0 as well while fewer jobs have started in this one
    */

@@ -1,6 +1,7 @@
 /** The options of a job scheduler's jobs. */
 import { checkNumbers, checkPriority, normaliseOptions, optionsText, refuseDebounce } from '../add/job-options.js';
 import { NotSupportedError } from '../errors/not-supported-error.js';
+import { checkExpiry } from '../options/expiry.js';
 import { checkJobGroup } from '../options/group.js';
 import type { JobsOptions } from '../options/job.js';
 import type { RepeatOptions } from '../options/repeat.js';
@@ -32,6 +33,10 @@ export function checkTemplate(opts: JobsOptions): void {
   if (opts.priority) checkPriority(opts.priority);
   checkJobGroup(opts);
   checkJobTimeout(opts);
+  checkExpiry(opts);
+  if (typeof opts.expireAfter === 'object') {
+    throw new NotSupportedError('a Date as the option "expireAfter" of a job scheduler\'s template');
+  }
   if (opts.group?.maxSize !== undefined) {
     throw new NotSupportedError('the option "group.maxSize" of a job scheduler\'s template');
   }

@@ -35,5 +35,6 @@ export function engineOptions(
     ...engineGroupRules(opts.group, opts.batch?.groupAffinity),
     maximumRateLimitDelay: Math.min(Math.max(opts.maximumRateLimitDelay, 1), LONGEST_MS),
     metricsMinutes: metricsMinutesOf(opts.metrics),
+    measuresLatency: opts.metrics?.latency ?? false,
   };
 }

@@ -8,6 +8,10 @@ use serde::{ser::SerializeMap, Serialize, Serializer};
 /// The last priority there is. Source: BullMQ `PRIORITY_LIMIT`.
 pub const PRIORITY_LIMIT: u32 = (1 << 21) - 1;
 
+/// How long a job may wait for its start; more is a time since 1970 to the engine.
+const LONGEST_WAIT: Duration = Duration::from_secs(100_000_000);
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+
 /// Options of a job to be added. The default says nothing: one try, run at once, at the end of the waiting list, kept for ever.
 ///
 /// ```
@@ -53,6 +57,9 @@ pub struct AddOptions {
     /// Yields to a job that exists.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_deduplication")]
     pub deduplication: Option<Deduplication>,
+    /// The job fails for good unless it has started so long after it was added, at most 10^11 ms; whole milliseconds, and 0 is never.
+    #[serde(skip_serializing_if = "Duration::is_zero", serialize_with = "as_ms")]
+    pub expire_after: Duration,
     /// Creation time, epoch ms; now by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<u64>,
@@ -64,7 +71,8 @@ pub struct AddOptions {
 impl AddOptions {
     /// The engine's form.
     /// # Errors
-    /// [`Error::Invalid`], in BullMQ's words, for an id, a deduplication id, a priority or a jitter that BullMQ refuses.
+    /// [`Error::Invalid`], in BullMQ's words, for an id, a deduplication id, a priority or a jitter that BullMQ refuses; and for an `expire_after` that is
+    /// longer, or a deduplication that ends at the start and keeps what comes later.
     pub fn to_job_options(&self) -> Result<JobOptions> {
         if let Some(id) = &self.job_id {
             check_id(id)?;
@@ -85,6 +93,16 @@ impl AddOptions {
             return Err(Error::Invalid(format!(
                 "Priority should be between 0 and {PRIORITY_LIMIT}"
             )));
+        }
+        if self.expire_after > LONGEST_WAIT || (self.expire_after > Duration::ZERO && self.expire_after < SHORTEST_WAIT)
+        {
+            return Err(Error::Invalid("expire_after must be from 1 to 10^11 ms".into()));
+        }
+        let contradicts = |dedup: &Deduplication| dedup.until_started && dedup.keep_last_if_active;
+        if self.deduplication.as_ref().is_some_and(contradicts) {
+            return Err(Error::Invalid(
+                "until_started and keep_last_if_active cannot be used together".into(),
+            ));
         }
         let text = serde_json::to_string(self).map_err(|error| Error::Invalid(format!("job options: {error}")))?;
         JobOptions::parse(&text)
@@ -138,6 +156,9 @@ fn as_deduplication<S: Serializer>(dedup: &Option<Deduplication>, to: S) -> std:
         ("reschedule", dedup.reschedule),
         ("keepLastIfActive", dedup.keep_last_if_active),
     ];
+    if dedup.until_started {
+        map.serialize_entry("until", "started")?;
+    }
     for (name, _) in flags.iter().filter(|(_, set)| *set) {
         map.serialize_entry(name, &true)?;
     }
@@ -201,15 +222,17 @@ mod tests {
             deduplication: Some(Deduplication {
                 ttl_ms: 9,
                 extend: true,
+                until_started: true,
                 ..Deduplication::of("d")
             }),
+            expire_after: Duration::from_secs(2),
             timestamp: Some(7),
             stack_trace_limit: Some(2),
         };
         let parsed = options.to_job_options().expect("options");
         let text = concat!(
             r#"{"jobId":"a","delay":1500,"attempts":3,"backoff":{"type":"exponential","delay":1000,"jitter":0.5},"#,
-            r#""priority":7,"lifo":true,"removeOnComplete":{"count":10},"removeOnFail":{"age":60},"deduplication":{"id":"d","ttl":9,"extend":true},"timestamp":7,"stackTraceLimit":2}"#,
+            r#""priority":7,"lifo":true,"removeOnComplete":{"count":10},"removeOnFail":{"age":60},"deduplication":{"id":"d","ttl":9,"until":"started","extend":true},"expireAfter":2000,"timestamp":7,"stackTraceLimit":2}"#,
         );
         assert_eq!((parsed.text.as_str(), parsed.priority), (text, 7));
         assert_eq!(parsed.backoff, options.backoff);
@@ -252,6 +275,17 @@ mod tests {
             ..AddOptions::default()
         };
         assert!(options.to_job_options().is_err());
+    }
+
+    #[test]
+    fn a_time_to_wait_that_is_none_is_refused() {
+        for expire_after in [Duration::from_micros(5), Duration::MAX] {
+            let options = AddOptions {
+                expire_after,
+                ..AddOptions::default()
+            };
+            assert!(options.to_job_options().is_err());
+        }
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub(crate) struct Page {
     pub owners: Vec<(String, u32)>,
     /// The place among these, from 1 on, of who holds each frame, then each record.
     pub whose: Vec<usize>,
+    /// In how many ms the next job expires, if one does.
+    pub expires_ms: Option<i64>,
 }
 
 impl Page {
@@ -78,7 +80,7 @@ impl Page {
                 claim: flat.int()?,
             });
         }
-        let (mut owners, mut whose) = (Vec::new(), Vec::new());
+        let (mut owners, mut whose, mut expires_ms) = (Vec::new(), Vec::new(), None);
         if !reply.is_empty() {
             let (mut flat, mut places) = (reply.array()?, reply.array()?);
             while !flat.is_empty() {
@@ -87,6 +89,9 @@ impl Page {
             while !places.is_empty() {
                 whose.push(usize::try_from(places.int()?).unwrap_or_default());
             }
+            if !reply.is_empty() {
+                expires_ms = Some(reply.int()?);
+            }
         }
         Ok(Self {
             cursor,
@@ -94,6 +99,7 @@ impl Page {
             records,
             owners,
             whose,
+            expires_ms,
         })
     }
 }

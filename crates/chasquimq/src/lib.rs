@@ -33,6 +33,7 @@
 //! new --add_flows--> waiting-children (parents) --step (of the last child), remove_*, remove_dependency--> waiting | delayed
 //!                    active --move_to_waiting_children--> waiting-children
 //! waiting | delayed | waiting-children --cancel_jobs, change_jobs--> failed
+//! waiting | delayed | waiting-children --fail_expired--> failed (it has not started in time)
 //! ```
 //! # Reading order
 //! [`add`] (1.), [`flows`] (the same for trees), `worker::take` (2.), `worker::work_loop` (3. the loop), `worker::record` (4.), [`retry`] (5.), then
@@ -53,6 +54,7 @@ mod garbage;
 mod id;
 pub mod job;
 pub mod keys;
+pub mod latency;
 pub mod lost;
 pub mod queue;
 pub mod redis;

@@ -4,7 +4,10 @@
 //! A worker takes jobs in advance, and starts each without a call. When it is gone, nobody knows which of them it had started; but these are the oldest,
 //! and no more than it has slots (`lua/transitions/recover_stalled.lua`).
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 
 use redis::Value;
 
@@ -16,7 +19,7 @@ use crate::{
     keys::Keys,
     redis::{
         call::{
-            library::{args, COUNT_FRAMES, FIND_LOST, RECOVER_STALLED},
+            library::{args, COUNT_FRAMES, FAIL_EXPIRED, FIND_LOST, RECOVER_STALLED},
             numbered_calls::Calls,
             reply::Reply,
         },
@@ -56,6 +59,10 @@ pub struct Lost {
     slots: Vec<u32>,
     owners: HashMap<String, usize>,
     sorted: bool,
+    // jobs that nobody has started in time
+    expired: bool,
+    // when the next one will not have been
+    expires: Option<Instant>,
 }
 
 impl Lost {
@@ -64,6 +71,10 @@ impl Lost {
     /// [`crate::Error::Malformed`] if it is no answer of `find_lost`.
     pub fn take_in(&mut self, reply: Value, is_held: &(dyn Fn(&str, i64) -> bool + Sync)) -> Result<String> {
         let page = Page::read(reply)?;
+        if let Some(left_ms) = page.expires_ms {
+            self.expired = left_ms <= 0;
+            self.expires = Instant::now().checked_add(Duration::from_millis(left_ms.max(0) as u64));
+        }
         let owners: Vec<usize> = page
             .owners
             .into_iter()
@@ -99,6 +110,11 @@ impl Lost {
         }
         self.sorted = false;
         Ok(page.cursor)
+    }
+
+    /// Whether there are jobs that nobody has started in time.
+    pub fn has_expired(&self) -> bool {
+        self.expired
     }
 
     fn owner(&mut self, name: String, slots: u32) -> usize {
@@ -221,6 +237,8 @@ pub(crate) struct Search<'a> {
     /// Those of a worker that it holds are not.
     pub is_held: &'a (dyn Fn(&str, i64) -> bool + Sync),
     pub max_stalled: u32,
+    /// How jobs are kept that fail as they have expired, packed, if their options do not say.
+    pub keep: &'a [u8],
 }
 
 /// How far a search has come.
@@ -244,6 +262,11 @@ impl Scan {
         }
     }
 
+    /// When the next job expires, if one does.
+    pub fn expires(&self) -> Option<Instant> {
+        self.lost.expires
+    }
+
     /// Whether it brought anything back.
     pub fn has_found(&self) -> bool {
         self.has_found
@@ -264,6 +287,12 @@ impl Scan {
             let found = FIND_LOST.run(connection, &keys.base, &args).await?;
             let cursor = self.lost.take_in(found, search.is_held)?;
             self.cursor = Some(cursor).filter(|cursor| !cursor.is_empty());
+            return Ok(Some(Vec::new()));
+        }
+        if self.lost.expired {
+            let args = args![search.keep];
+            let reply = self.calls.run(connection, &keys.base, &FAIL_EXPIRED, now_ms, &args);
+            self.lost.expired = reply.await? == Value::Int(1);
             return Ok(Some(Vec::new()));
         }
         if let Some(firsts) = self.lost.uncounted() {

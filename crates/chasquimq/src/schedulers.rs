@@ -177,7 +177,7 @@ fn pack_rules(packed: &mut Packer, rules: &Rules) {
         .str(&rules.token);
 }
 
-/// An array of what stands before, so many values, and of options, id text, priority, place and, if there is one, group of an iteration, as
+/// An array of what stands before, so many values, and of options, id text, priority, place and, if there are any, group and expiry of an iteration, as
 /// lua/rules/schedulers.lua puts its slot in.
 fn pack_job(
     packer: &mut Packer,
@@ -187,7 +187,7 @@ fn pack_job(
     before: impl FnOnce(&mut Packer),
 ) -> Result<()> {
     let parsed = JobOptions::parse(options)?;
-    packer.array(count_before + 4 + usize::from(parsed.group.is_some()));
+    packer.array(count_before + 4 + parsed.more());
     before(packer);
     let open = options.trim_end().strip_suffix('}').unwrap_or(options);
     let open = if open.trim() == "{" {
@@ -198,9 +198,7 @@ fn pack_job(
     let id = serde_json::Value::from(format!("repeat:{scheduler}:")).to_string();
     packer.str(&open).str(id.trim_end_matches('"'));
     packer.int(parsed.rank()).int(i64::from(parsed.lifo));
-    if let Some(group) = &parsed.group {
-        group.pack(packer);
-    }
+    parsed.pack_more(packer);
     Ok(())
 }
 

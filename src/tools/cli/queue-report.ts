@@ -1,5 +1,5 @@
 /** What `inspect` and `watch` tell of a queue. */
-import type { GroupStatus, Job, Metrics, Queue } from '../../index.js';
+import type { GroupStatus, Job, JobTimes, Metrics, Queue } from '../../index.js';
 
 /** Jobs by state, in the order of a job's life. */
 export const STATES = [
@@ -39,6 +39,14 @@ export interface QueueReport {
     /** The one that is due next; a time below 0 says for how long it has been due. */
     readonly delayed: { readonly id: string; readonly name: string; readonly dueInMs: number } | null;
   };
+  readonly latency: {
+    /** For how long the job has waited that could have started first of those that could start now. */
+    readonly oldestMs: number | null;
+    /** Of the last minutes, as far as workers measure: in line, running, and to completion, ms. */
+    readonly waiting: JobTimes;
+    readonly running: JobTimes;
+    readonly completion: JobTimes;
+  };
   /** Null before there is anything to compare with. */
   readonly rates: Rates | null;
   /** Null where the user may not ask who is connected. */
@@ -72,40 +80,46 @@ export interface Look {
 
 /** Metrics that no job has changed for so long say nothing: no job ends, or workers that do not count end them. */
 const COUNTING_MS = 120_000;
+/** How far back it is told how long jobs took. */
+const LATENCY_WINDOW_MS = 300_000;
 /** Workers are looked for no more often: the server lists all its clients for it, for each queue. */
 const WORKERS_MS = 10_000;
 
 /**
- * Reads all of it: some ten commands.
+ * Reads all of it: some twelve commands.
  * @param before what rates are since; workers are as they were then, if that is not long ago
  */
 export async function look(queue: Queue, before?: Look): Promise<Look> {
   const startedAtMs = Date.now();
   const known = before && startedAtMs - before.workersAtMs < WORKERS_MS ? before : undefined;
-  const [counts, meta, completed, failed, schedulers, limitLeft, closedFor, groups, workers] = await Promise.all([
-    queue.getJobCounts(...STATES),
-    queue.getMeta(),
-    queue.getMetrics('completed', 0, 0),
-    queue.getMetrics('failed', 0, 0),
-    queue.getJobSchedulersCount(),
-    queue.getRateLimitTtl(),
-    // as many starts as no limit allows: what `rateLimit()` writes
-    queue.getRateLimitTtl(Number.MAX_SAFE_INTEGER),
-    queue.getGroupsCountByStatus(),
-    known ? known.report.workers : workersOf(queue),
-  ]);
+  const [counts, meta, completed, failed, schedulers, limitLeft, closedFor, groups, latency, workers] =
+    await Promise.all([
+      queue.getJobCounts(...STATES),
+      queue.getMeta(),
+      queue.getMetrics('completed', 0, 0),
+      queue.getMetrics('failed', 0, 0),
+      queue.getJobSchedulersCount(),
+      queue.getRateLimitTtl(),
+      // as many starts as no limit allows: what `rateLimit()` writes
+      queue.getRateLimitTtl(Number.MAX_SAFE_INTEGER),
+      queue.getGroupsCountByStatus(),
+      queue.getLatency({ window: LATENCY_WINDOW_MS }),
+      known ? known.report.workers : workersOf(queue),
+    ]);
   const oldest = await oldestOf(queue, counts);
   const atMs = Date.now();
   const countedAtMs = Math.max(completed.meta.prevTS, failed.meta.prevTS);
   const ended = countedAtMs > 0 ? { completed: completed.meta.count, failed: failed.meta.count } : undefined;
   const isCounting = atMs - countedAtMs < COUNTING_MS;
   const { max, duration } = meta;
+  const { oldest: oldestMs, waiting, running, completion } = latency;
   const report: QueueReport = {
     name: queue.name,
     prefix: queue.opts.prefix ?? 'bull',
     paused: meta.paused === true,
     counts: counts as QueueReport['counts'],
     oldest,
+    latency: { oldestMs, waiting, running, completion },
     rates: null,
     workers,
     schedulers,

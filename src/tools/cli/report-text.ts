@@ -1,4 +1,5 @@
 /** How `inspect` and `watch` show reports to people. */
+import type { JobTimes } from '../../index.js';
 import type { QueueReport } from './queue-report.js';
 import { count, duration, plain, rate, table } from './text.js';
 
@@ -15,6 +16,8 @@ const HEADINGS = [
   '>FAILED/S',
   '>WORKERS',
   '>OLDEST',
+  '>P95 WAIT',
+  '>P95 RUN',
   'STATE',
 ];
 
@@ -28,7 +31,9 @@ export function overview(reports: readonly QueueReport[]): string[] {
       report.rates ? rate(report.rates.completedPerSecond) : '-',
       report.rates ? rate(report.rates.failedPerSecond) : '-',
       report.workers ? count(report.workers.count) : '?',
-      report.oldest.waiting ? duration(report.oldest.waiting.ageMs) : '-',
+      timeOf(report.latency.oldestMs),
+      timeOf(report.latency.waiting.p95),
+      timeOf(report.latency.running.p95),
       stateOf(report),
     ]),
   );
@@ -55,7 +60,7 @@ export function stateOf({ paused, limits, workers, counts }: QueueReport): strin
 
 /** One queue, one figure a line. */
 export function details(report: QueueReport): string[] {
-  const { counts, oldest, rates, workers, limits } = report;
+  const { counts, oldest, latency, rates, workers, limits } = report;
   const rows: [string, string][] = [
     ['queue', `${plain(report.name)} (prefix ${plain(report.prefix)})`],
     ['state', stateOf(report)],
@@ -70,6 +75,10 @@ export function details(report: QueueReport): string[] {
       'rates from',
       rates ? (rates.source === 'metrics' ? "the workers' metrics" : 'two looks at what is kept') : 'nothing',
     ],
+    ['could start', latency.oldestMs === null ? 'none' : `the oldest has waited ${duration(latency.oldestMs)}`],
+    ...timesOf('in line', latency.waiting),
+    ...timesOf('runs', latency.running),
+    ...timesOf('to completion', latency.completion),
     ['workers', workers ? `${count(workers.count)}${namesOf(workers.names)}` : 'unknown: the user may not ask'],
     ['schedulers', count(report.schedulers)],
     ...groupsOf(report),
@@ -79,6 +88,17 @@ export function details(report: QueueReport): string[] {
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
   return rows.map(([name, text]) => `${name.padEnd(width)}  ${text}`);
+}
+
+/** A time, or that there is none. */
+function timeOf(ms: number | null): string {
+  return ms === null ? '-' : duration(ms);
+}
+
+/** A row where workers have measured jobs of the last minutes. */
+function timesOf(what: string, { count: jobs, p50, p95, p99 }: JobTimes): [string, string][] {
+  if (jobs === 0) return [];
+  return [[what, `p50 ${timeOf(p50)}, p95 ${timeOf(p95)}, p99 ${timeOf(p99)}, of ${count(jobs)} in 5m`]];
 }
 
 /** A row where jobs wait in groups. */
@@ -103,11 +123,14 @@ function namesOf(names: readonly string[]): string {
 
 /** A queue in one line, for logs. */
 export function line(report: QueueReport, now: Date): string {
-  const { counts, rates, workers } = report;
+  const { counts, latency, rates, workers } = report;
   const fields = [
     ...Object.entries(counts),
     ['done/s', rates ? rate(rates.completedPerSecond) : '-'],
     ['failed/s', rates ? rate(rates.failedPerSecond) : '-'],
+    ['oldest', timeOf(latency.oldestMs).replace(' ', '')],
+    ['p95-wait', timeOf(latency.waiting.p95).replace(' ', '')],
+    ['p95-run', timeOf(latency.running.p95).replace(' ', '')],
     ['workers', workers?.count ?? '?'],
     ['state', stateOf(report).replaceAll(' ', '-')],
   ];

@@ -8,6 +8,7 @@ mod find;
 mod flows;
 mod groups;
 pub mod job;
+mod latency;
 mod libraries;
 mod lists;
 pub mod look;

@@ -60,6 +60,8 @@ pub struct NativeWorkerOptions {
     pub maximum_rate_limit_delay: f64,
     /// Minutes for which finished jobs are counted.
     pub metrics_minutes: Option<u32>,
+    /// Measures how long jobs take.
+    pub measures_latency: Option<bool>,
 }
 
 /// A rate limit of a worker.
@@ -134,6 +136,7 @@ impl NativeWorkerOptions {
             ),
             maximum_rate_limit_delay: to_duration(self.maximum_rate_limit_delay),
             metrics_minutes: self.metrics_minutes.unwrap_or(0),
+            measures_latency: self.measures_latency == Some(true),
         }
     }
 }

@@ -14,7 +14,7 @@ end
 
 -- A job that ended in this state is to run again. Why one failed that completed later stays.
 local function forget_end(queue, id, fields, state)
-  fields.fo, fields.po = nil, nil
+  fields.fo, fields.po, fields.ex = nil, nil, nil
   if state == 'failed' then
     -- it has stack traces still
     fields.tr, fields.fr = fields.fr and '' or fields.tr, nil

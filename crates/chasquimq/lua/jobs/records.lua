@@ -8,10 +8,11 @@
 -- A removed job's deduplication key goes with it, whatever time it had left, unless keys_stay, and what waits for it is told.
 local function release_keys(queue, ids, from, to, keys_stay)
   for i, raw in ipairs(redis.call('HMGET', queue.base .. 'vitals', unpack(ids, from, to))) do
-    local is_known = raw and (raw:find('\162di', 1, true) or raw:find('\162pa', 1, true))
+    local is_known = raw and (raw:find('\162di', 1, true) or raw:find('\162pa', 1, true) or raw:find('\162ex', 1, true))
     local ok, fields = pcall(cmsgpack.unpack, is_known and raw or '\128')
     if not ok or type(fields) ~= 'table' then fields = {} end
     local di, id = fields.di, ids[from + i - 1]
+    if fields.ex then redis.call('ZREM', queue.base .. 'expiring', id) end
     if not keys_stay and type(di) == 'string' and redis.call('GET', queue.base .. 'de:' .. di) == id then redis.call('DEL', queue.base .. 'de:' .. di) end
     if type(fields.pa) == 'table' and type(fields.pa[1]) == 'string' and type(fields.pa[2]) == 'string' then
       queue.call.left_parents[#queue.call.left_parents + 1] = { queue.base, fields.pa, id }

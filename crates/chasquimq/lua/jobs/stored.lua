@@ -15,8 +15,8 @@
 --   timestamp(blob, offset) the time with which a body or a frame starts
 local ForeignEntries = require('foreign_entries')
 
-local FIELD_KINDS = { am = 'number', as = 'number', st = 'number', po = 'number', fo = 'number', d = 'number', pr = 'number',
-  ld = 'number', lr = 'number', su = 'number', p = 'string', rv = 'string', fr = 'string', df = 'string', pb = 'string', tr = 'string', di = 'string', pa = 'table',
+local FIELD_KINDS = { am = 'number', as = 'number', st = 'number', po = 'number', fo = 'number', d = 'number', ws = 'number', pr = 'number',
+  ld = 'number', lr = 'number', su = 'number', ex = 'number', du = 'number', p = 'string', rv = 'string', fr = 'string', df = 'string', pb = 'string', tr = 'string', di = 'string', pa = 'table',
   nx = 'table', hd = 'table' }
 local ACTIVE_KINDS = { 'number', 'number', 'string', 'string' }
 local RUN_KINDS = { 'number', 'number', 'number', 'number', 'string', 'string' }

@@ -3,6 +3,7 @@
 --   cancels:<owner>  hash: <claim>:<id> of a job that this worker runs -> why. The worker reads it as it renews its lease (transitions/renew_lease).
 local Active = require('active')
 local Fail = require('fail')
+local FailUnstarted = require('fail_unstarted')
 local Locate = require('locate')
 local Outcomes = require('outcomes')
 local Parents = require('parents')
@@ -16,25 +17,12 @@ local WaitingWorkers = require('waiting_workers')
 
 -- A worker reads what concerns it before its lease has run out; whose lease is gone renews it first.
 local LEAST_MS = 60000
-local KEEPS_NONE, LIMIT = { 0, -1, 1000 }, 1000
+-- Rules of workers are not known here.
+local KEEPS_ALL = { -1, -1, 1000 }
 
 -- As src/errors/job-cancelled-error.ts words it.
 local function text_of(reason)
   return reason == '' and 'The job was cancelled' or 'The job was cancelled: ' .. reason
-end
-
-local function whole(value, least, none)
-  local number = tonumber(value)
-  return number and math.floor(math.max(number, least)) or none
-end
-
--- The rule by which a job that failed is kept (rules/retention), as its own options say, read as src/job/keep.rs does: those of workers are not known here.
-local function keep_of(body)
-  local ok, options = pcall(cjson.decode, Stored.body(body)[2])
-  local keep = ok and type(options) == 'table' and options.removeOnFail
-  if keep == true then return KEEPS_NONE end
-  if type(keep) ~= 'table' then keep = { count = keep } end
-  return { whole(keep.count, -1, -1), whole(keep.age, 0, -1), whole(keep.limit, 0, LIMIT) }
 end
 
 -- Of a call: asked, by whose marks their workers were asked to look.
@@ -82,7 +70,7 @@ local function fail(queue, state, jobs, reason, now_ms)
   for at, job in ipairs(jobs) do
     local fields = fields_of(queue, job)
     fields.fo, fields.fr, fields.d, fields.df = now_ms, text, nil, nil
-    step.keeps[at] = keep_of(job.body or redis.call('HGET', queue.base .. 'jobs', job.id))
+    step.keeps[at] = FailUnstarted.rule_of(FailUnstarted.options_of(job), KEEPS_ALL)
     if fields.di then Successor.pass_key_on(queue, job.id, fields, step) end
     if fields.pa then Parents.tell_failure(queue, fields.pa, job.id, text, step.keeps[at][1] == 0) end
     WaitingList.append(finishing.fields_set, job.id, cmsgpack.pack(fields))

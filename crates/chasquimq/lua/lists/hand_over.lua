@@ -3,6 +3,7 @@
 -- Not given are jobs that belong to others: children and parents, jobs of a scheduler, and those with an id of the user's that a job there has already.
 local Delayed = require('delayed')
 local Events = require('events')
+local Expiry = require('expiry')
 local Find = require('find')
 local Frame = require('frame')
 local Groups = require('groups')
@@ -44,13 +45,14 @@ local function id_there(target, id)
   return not Find.locate(target, id) and id or nil
 end
 
-local function store(target, id, values, priority)
-  local fields = { pr = priority }
+local function store(target, id, values, known)
+  local fields = { pr = known.pr }
+  Expiry.note_again(target, id, fields, known)
   if #values[4] > LARGE then
     fields.ld = Large.put_data(target, id, values[4])
     values[4] = ''
   end
-  if values[6] then Groups.expect(target) elseif priority or values[5] then Prioritized.expect_priorities(target) end
+  if values[6] then Groups.expect(target) elseif known.pr or values[5] then Prioritized.expect_priorities(target) end
   redis.call('HSET', target.base .. 'jobs', id, cmsgpack.pack(values))
   if next(fields) then redis.call('HSET', target.base .. 'vitals', id, cmsgpack.pack(fields)) end
 end
@@ -78,7 +80,7 @@ local function give(queue, state, jobs, base, now_ms)
       local values = not belongs_to_others(queue, job, fields) and read_values(queue, job, fields)
       local id = values and id_there(target, job.id)
       if id then
-        store(target, id, values, fields.pr)
+        store(target, id, values, fields)
         local n = #going + 1
         going[n], new.ids[n], new.names[n] = job, id, values[3]
         if new.dues then new.dues[n] = math.floor(tonumber(redis.call('ZSCORE', queue.base .. 'delayed', job.id)) / 4096) end

@@ -1,6 +1,7 @@
 -- deduplication: adds that yield to a job that exists. The key de:<id> names the job that owns a deduplication id; with a ttl it expires by
 -- itself, without one it goes when that job has finished or is removed. A deduplicated job is a record, whose state fields hold:
 --   di  its deduplication id
+--   du  1: it owns that until it starts; else until it has finished
 --   nx  {plan item, body} of the latest add while it was active: it becomes a job when this one has finished
 local Delayed = require('delayed')
 local Events = require('events')
@@ -9,13 +10,18 @@ local State = require('state')
 local Stored = require('stored')
 local WaitingList = require('waiting_list')
 
--- dedup is {id, ttl_ms or 0, extend, replace, reschedule, keep_last}, flags 1|0.
+-- dedup is {id, ttl_ms or 0, extend, replace, reschedule, keep_last, until_started (or not there)}, flags 1|0.
 local function own_key(queue, dedup, id)
   if dedup[2] > 0 then
     redis.call('SET', queue.base .. 'de:' .. dedup[1], id, 'PX', dedup[2])
   else
     redis.call('SET', queue.base .. 'de:' .. dedup[1], id)
   end
+end
+
+-- State fields of a job that owns its id.
+local function fields_of(dedup)
+  return { di = dedup[1], du = dedup[7] }
 end
 
 local function emit_deduplicated(queue, id, dedup, discarded)
@@ -79,6 +85,7 @@ local function deduplicate(queue, item, id, body, settle)
 end
 
 return {
+  fields_of = fields_of,
   own_key = own_key,
   deduplicate = deduplicate,
 }

@@ -1,5 +1,7 @@
 -- successor: a job that owned a deduplication id (rules/deduplication) has finished for good: its key goes, or passes to the job that was kept meanwhile.
+local Deduplication = require('deduplication')
 local Events = require('events')
+local Expiry = require('expiry')
 local Find = require('find')
 local Groups = require('groups')
 local Overlap = require('overlap')
@@ -23,7 +25,9 @@ local function add_next(queue, item, body, step)
   if values[6] then Groups.expect(queue) end
   finishing.added[id] = true
   WaitingList.append(finishing.jobs_set, id, cmsgpack.pack(values))
-  WaitingList.append(finishing.fields_set, id, cmsgpack.pack({ di = dedup[1] }))
+  local fields = Deduplication.fields_of(dedup)
+  Expiry.note(queue, id, fields, item[9])
+  WaitingList.append(finishing.fields_set, id, cmsgpack.pack(fields))
   if due_ms > 0 then
     due_ms = step.now_ms + delay_ms
     WaitingList.append(finishing.delayed, id)

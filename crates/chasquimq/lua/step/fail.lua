@@ -20,6 +20,7 @@ local function failed_fields(fields, active, outcome, step)
   -- what the job is to fail for stays until it has failed for good
   if outcome[8] == 'failed' then fields.fo, fields.df = step.now_ms, nil end
   if outcome[8] == 'delayed' then fields.d = math.max(outcome[10] - step.now_ms, 0) end
+  fields.ws = outcome[16] and outcome[8] ~= 'failed' and step.now_ms + (fields.d or 0) or nil
   return cmsgpack.pack(fields)
 end
 

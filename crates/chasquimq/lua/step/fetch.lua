@@ -261,6 +261,7 @@ local function fetch(queue, want, surplus, step)
   queue.active = queue.active + fetched.taken
   if rawget(fetched, 'takes_set') then WaitingList.call_in_chunks('HSET', queue.base .. 'takes', fetched.takes_set) end
   if rawget(fetched, 'active_set') then WaitingList.call_in_chunks('HSET', queue.base .. 'active', fetched.active_set) end
+  if rawget(fetched, 'expiring') then WaitingList.call_in_chunks('ZREM', queue.base .. 'expiring', fetched.expiring) end
 end
 
 return {

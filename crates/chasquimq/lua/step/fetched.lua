@@ -1,5 +1,6 @@
 -- fetched: what a step takes of the jobs that wait, and how much at once: records are read in portions, as their size is not known before.
 local Events = require('events')
+local Expiry = require('expiry')
 local Holder = require('holder')
 local State = require('state')
 local Stored = require('stored')
@@ -61,6 +62,20 @@ local function existing(ids, bodies, fields)
   return there, theirs, known
 end
 
+-- A job starts for the first time that expires, or owns its deduplication id until then. Gives its state fields as they are now, packed; one that comes
+-- too late is to fail.
+local function start_first(queue, id, known, raw)
+  local key = known.du and type(known.di) == 'string' and queue.base .. 'de:' .. known.di
+  if key and redis.call('GET', key) == id then redis.call('DEL', key) end
+  if not known.ex then return raw end
+  queue.fetched.expiring[#queue.fetched.expiring + 1] = id
+  if not Expiry.is_due(queue, known) then return raw end
+  known.df = known.df or Expiry.REASON
+  raw = cmsgpack.pack(known)
+  redis.call('HSET', queue.base .. 'vitals', id, raw)
+  return raw
+end
+
 -- Tells what state fields say: them ('' = none) and the counts of starts, in columns, and stack traces, for give_records.
 local function fields_taken(queue, ids, fields, step)
   local fetched = queue.fetched
@@ -76,6 +91,7 @@ local function fields_taken(queue, ids, fields, step)
         last_raw, known = raw, ok and type(read) == 'table' and read or { df = '' }
       end
       started = (tonumber(known.as) or 0) + 1
+      if started == 1 and (known.ex or known.du) then raw = start_first(queue, id, known, raw) end
       if known.df then fetched.doomed = fetched.doomed + 1 end
       fetched.bytes = fetched.bytes + (tonumber(known.ld) or 0)
       again, failed = again or started > 1, failed or Stored.has_traces(known)

@@ -7,9 +7,10 @@
 --        results: '' (all undefined) or a MessagePack array of JSON texts ('' = undefined)
 --   {l, first, n, offset, claim, id, body, keep, at}                 completed with a large result (jobs/large): step.large[at]; body: '' where
 --        the job is not kept
---   {f, first, n, offsets, claims, ids, bodies, to, keep, due_ms, attempts_made, exhausted, reason, traces, wordless}   failed
+--   {f, first, n, offsets, claims, ids, bodies, to, keep, due_ms, attempts_made, exhausted, reason, traces, wordless, measured}   failed
 --        tries that end alike; to: failed | delayed | waiting | front; delay is due_ms - now_ms; bodies only for jobs of a frame; traces: one
---        text, or one a job; wordless, if it is there: 1 for what was thrown without a message, whose reason is empty
+--        text, or one a job; wordless, if it is there: 1 for what was thrown without a message, whose reason is empty; measured: 1 where it is
+--        noted from when on the job can start again (rules/latency)
 --   {b, first, n, offset, claim, id, body, started}                  back to the front of the waiting list, unfinished; started: it met a rate
 --        limit, else its handler never ran
 --   {m, first, n, offset, claim, id, body}                           let go: its handler said that it moved the job elsewhere

@@ -15,7 +15,9 @@ local function look_at_record(base, id, from, bare)
   if not raw then return body and { place = id, content = body, from = from, fields = false, starts = 1 } end
   local ok, known = pcall(cmsgpack.unpack, raw)
   if not ok or type(known) ~= 'table' or known.df or known.ld then return false end
-  return { place = id, content = body, from = from, fields = raw, starts = (tonumber(known.as) or 0) + 1, has_failed = Stored.has_traces(known) }
+  local starts = (tonumber(known.as) or 0) + 1
+  if starts == 1 and (known.ex or known.du) then return false end
+  return { place = id, content = body, from = from, fields = raw, starts = starts, has_failed = Stored.has_traces(known) }
 end
 
 -- The record that heads the waiting list; nil: none does. bare: no record has state fields.

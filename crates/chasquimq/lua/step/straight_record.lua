@@ -19,12 +19,12 @@ local COMMANDS = { 'SET', 'XADD', 'ZADD', 'HSET' }
 -- (rules/deduplication; nil: it yields to no other). nil: there are several, or more is to be done.
 local function job_of(item)
   if item[1] < 0 then
-    if item[8] then return nil end
+    if item[8] or item[9] then return nil end
     local due_ms, priority = item[4], item[7]
     return item[5] == 0 and { id = item[2], name = item[3], due_ms = due_ms > 0 and due_ms or nil, priority = priority ~= 0 and priority or nil,
       dedup = item[6] } or nil
   end
-  if item[1] > 0 or item[2] > 1 or item[6] == 1 or item[8] or item[9] then return nil end
+  if item[1] > 0 or item[2] > 1 or item[6] == 1 or item[8] or item[9] or item[10] then return nil end
   local ids, names, dues, priorities = item[3], item[4], item[5], item[7]
   return { id = ids == '' and '' or ids[1], name = type(names) == 'table' and names[1] or names, due_ms = dues ~= 0 and dues[1] or nil,
     priority = priorities ~= 0 and priorities[1] or nil }
@@ -36,7 +36,7 @@ local function write(queue, id, job, body, worker)
   redis.call('HSET', base .. 'jobs', id, body)
   if priority then Prioritized.expect_priorities(queue) end
   if dedup then
-    redis.call('HSET', base .. 'vitals', id, cmsgpack.pack({ di = dedup[1] }))
+    redis.call('HSET', base .. 'vitals', id, cmsgpack.pack(Deduplication.fields_of(dedup)))
     Deduplication.own_key(queue, dedup, id)
   end
   if due_ms then

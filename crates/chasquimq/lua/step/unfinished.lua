@@ -1,5 +1,6 @@
 -- unfinished: active jobs whose run said nothing of how it ended: back to the front of the waiting list, or let go.
 local Events = require('events')
+local Expiry = require('expiry')
 local Frame = require('frame')
 local Groups = require('groups')
 local Leave = require('leave')
@@ -20,6 +21,7 @@ local function give_back(queue, outcome, step)
     finishing.met_limit = true
   else
     fields.as = active[2] - 1
+    Expiry.note_again(queue, id, fields, fields)
   end
   finishing.fields_set[#finishing.fields_set + 1] = id
   finishing.fields_set[#finishing.fields_set + 1] = cmsgpack.pack(fields)

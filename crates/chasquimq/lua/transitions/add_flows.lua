@@ -1,7 +1,7 @@
 -- add_flows: new -> waiting | prioritized | delayed | waiting-children, for trees of parents and children in any number of queues, and for
 -- children of parents that exist, all at once, once however often it is sent.
 -- KEYS    base (also, of this and of the other queues: state meta log front takes frames apart:<first> holes runs jobs vitals large traces prioritized delayed
---         delays active completed failed waiting-children events trims wake parents children:<id> spans:<id> processed:<id> logged logs:<id>
+--         delays expiring active completed failed waiting-children events trims wake parents children:<id> spans:<id> processed:<id> logged logs:<id>
 --         de:<id> memo:<client>:<slot>)
 -- ARGV    now_ms (epoch ms), client, slot, number, plan (MessagePack: bases, queues, ids, names, parents, extras, named_by, frames), then a
 --         body a job
@@ -9,7 +9,7 @@
 --         a job; 0 = none)
 --         extras, of some jobs, by their index: {is_given (1|0: the id may exist), due_ms (0 = at once), front (1|0), priority (0 = none),
 --         policy (states/parents), delay_ms (of a parent, once it starts), parent ({base, id} that exists, or 0), dedup (rules/deduplication, or 0),
---         group (as in add, if it has one)}
+--         group (as in add, if it has one), expires (rules/expiry, if it does)}
 --         frames: what stands in the place of a job and is a frame of children, by its index: {n (jobs), names (one text, or one a job),
 --         parents (indexes of jobs that are not refused), how many children each of them has here}; its body is its blob, and named_by
 --         what the ids of its jobs begin with, in each of the queues (jobs/frame)
@@ -22,6 +22,7 @@ local AclCheck = require('acl_check')
 local Deduplication = require('deduplication')
 local Delayed = require('delayed')
 local Events = require('events')
+local Expiry = require('expiry')
 local Find = require('find')
 local GroupSize = require('group_size')
 local Groups = require('groups')
@@ -244,7 +245,7 @@ local function yields(queue, i, id, extra)
   local tree = queue.call.tree
   -- a parent replaces no job, as in BullMQ
   if tree.is_parent[i] then extra[8][4] = 0 end
-  local item = { -1, id, tree.names[i], extra[2], extra[3], extra[8], extra[4], extra[9] }
+  local item = { -1, id, tree.names[i], extra[2], extra[3], extra[8], extra[4], extra[9], extra[10] }
   local owner = Deduplication.deduplicate(queue, item, id, tree.args[FIRST_BODY + i], write_batch)
   if owner then
     except(tree, i, owner)
@@ -253,13 +254,17 @@ local function yields(queue, i, id, extra)
   return false
 end
 
--- di: its deduplication id, if it has one.
-local function park(queue, i, id, extra, family, di)
+-- own: state fields that it has whoever is its parent, or nil.
+local function park(queue, i, id, extra, family, own)
   local batch = queue.batch
   local pa, fields, parked = family and { family.of, family.id, extra[5] }, batch.fields, batch.parked
-  local n, is_root = #fields, not (pa or di) and extra[6] <= 0
+  local n, is_root = #fields, not (pa or own) and extra[6] <= 0
   fields[n + 1] = id
-  fields[n + 2] = is_root and ROOT_FIELDS or cmsgpack.pack({ ch = 1, d = extra[6] > 0 and extra[6] or nil, di = di, pa = pa })
+  if not is_root then
+    own = own or {}
+    own.ch, own.d, own.pa = 1, extra[6] > 0 and extra[6] or nil, pa
+  end
+  fields[n + 2] = is_root and ROOT_FIELDS or cmsgpack.pack(own)
   batch.parents[#batch.parents + 1] = id
   -- its timestamp, behind the head of the body's array
   local _, timestamp = cmsgpack.unpack_one(queue.call.tree.args[FIRST_BODY + i], 1)
@@ -273,14 +278,16 @@ end
 
 local function add_new(queue, i, id, extra)
   local tree, batch = queue.call.tree, queue.batch
-  local di = extra[8] ~= 0 and extra[8][1] or nil
+  local own = extra[8] ~= 0 and Deduplication.fields_of(extra[8]) or extra[10] and {} or nil
+  if own then Expiry.note(queue, id, own, extra[10]) end
   local jobs, family = batch.jobs, family_of(tree, i)
   local n = #jobs
   jobs[n + 1], jobs[n + 2] = id, tree.args[FIRST_BODY + i]
   if family then join(queue, family, id) end
-  if tree.is_parent[i] then return park(queue, i, id, extra, family, di) end
-  if di then
-    WaitingList.append(batch.fields, id, cmsgpack.pack({ di = di, pa = family and { family.of, family.id, extra[5] } or nil }))
+  if tree.is_parent[i] then return park(queue, i, id, extra, family, own) end
+  if own then
+    own.pa = family and { family.of, family.id, extra[5] } or nil
+    WaitingList.append(batch.fields, id, cmsgpack.pack(own))
   elseif family then
     n = #batch.fields
     batch.fields[n + 1], batch.fields[n + 2] = id, child_fields(family, extra[5])

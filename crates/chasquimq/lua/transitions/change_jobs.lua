@@ -3,7 +3,7 @@
 -- KEYS    base (also: state meta log front takes frames apart:<first> holes gone jobs vitals traces large active delayed prioritized completed failed runs grouped
 --         group:<group> events trims wake logged parents waiting-children lease:<owner> cancels:<owner> logs:<id> de:<id> memo:<client>:<slot> schedulers; of parents:
 --         children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>; in other queues: state meta log front jobs vitals large
---         delayed delays prioritized grouped groups turns group:<group> group-settings events trims wake)
+--         delayed delays expiring prioritized grouped groups turns group:<group> group-settings events trims wake)
 -- ARGV    now_ms (epoch ms), client, slot, number, action (remove | cancel | retry | promote | move), state, filter (MessagePack, rules/filter), place (JSON, lists/walk; '' at
 --         first), room (most jobs to pick), reset (1 = tries and starts of retried jobs are counted from 0 again; what is cancelled
 --         and does not run is gone), target (base of the queue that jobs are moved to; why they are cancelled; or '')

@@ -1,6 +1,6 @@
 -- obliterate: a paused queue -> nothing, a bounded step a call.
 -- KEYS    base (also: state memo:last-event meta log front takes frames apart:<first> holes gone jobs vitals traces large active delayed delays prioritized waiting-children
---         completed failed runs events trims wake stalled gatherer logged metrics:completed metrics:failed
+--         completed failed runs events trims wake stalled gatherer logged latency metrics:completed metrics:failed
 --         metrics:completed:data metrics:failed:data logs:<id> de:<id> limiter open schedulers scheduler scheduler-runs parents children:<id> processed:<id>
 --         ignored:<id> faults:<id> spans:<id> returned:<id> memo:<client>:<slot>; of parents in other queues: state meta front jobs vitals waiting-children delayed delays wake)
 -- ARGV    now_ms (epoch ms), client, slot, number, count (logs or records a step), force (1 = active jobs too), cursor (of the records, then of the log; '0' at first)

@@ -1,7 +1,7 @@
 -- step: a worker's whole round trip. Finishes what is done, then fetches what can start, once however often it is sent.
 -- KEYS    base (also: state turns grouped groups groups-limited groups-maxed groups-paused group:<group> group-active group-settings group-starts:<group> group-held group-holds:<group> meta
 --         log
---         front takes frames apart:<first> holes gone jobs vitals traces large active delayed delays prioritized completed runs failed
+--         front takes frames apart:<first> holes gone jobs vitals traces large active delayed delays expiring prioritized completed runs failed
 --         events trims waiting-workers wake limiter open metrics:<state> metrics:<state>:data lease:<owner> memo:<owner>:s logged logs:<id> de:<id>; of parents,
 --         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
 -- ARGV    asked (MessagePack values, one behind the other: 0, which ends what a server without functions repeats of it in its error,

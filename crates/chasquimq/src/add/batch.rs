@@ -194,18 +194,14 @@ impl<'a> BatchBuilder<'a> {
     }
 
     fn deduplicated(&mut self, job: &NewJob<'_>, dedup: &Deduplication, due_ms: u64) {
-        self.items
-            .array(if job.options.group.is_some() { 8 } else { 7 })
-            .int(-1);
+        self.items.array(7 + job.options.more()).int(-1);
         self.items
             .str(job.options.job_id.as_deref().unwrap_or(""))
             .str(job.name);
         self.items.int(due_ms as i64).int(i64::from(job.options.lifo));
         dedup.pack(&mut self.items);
         self.items.int(job.options.rank());
-        if let Some(group) = &job.options.group {
-            group.pack(&mut self.items);
-        }
+        job.options.pack_more(&mut self.items);
         self.count += 1;
     }
 

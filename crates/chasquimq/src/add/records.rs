@@ -11,6 +11,7 @@ pub(super) struct Kind {
     prioritized: bool,
     grouped: bool,
     large: bool,
+    expiring: bool,
 }
 
 impl Kind {
@@ -22,6 +23,7 @@ impl Kind {
             prioritized: options.rank() != 0,
             grouped: options.group.is_some(),
             large,
+            expiring: options.expires != 0,
         }
     }
 }
@@ -33,6 +35,7 @@ pub(super) struct Records<'a> {
     dues: Packer,
     priorities: Packer,
     groups: Packer,
+    expiries: Packer,
 }
 
 impl<'a> Records<'a> {
@@ -44,6 +47,7 @@ impl<'a> Records<'a> {
             dues: Packer::default(),
             priorities: Packer::default(),
             groups: Packer::default(),
+            expiries: Packer::default(),
         }
     }
 
@@ -57,11 +61,13 @@ impl<'a> Records<'a> {
         if let Some(group) = &options.group {
             group.pack(&mut self.groups);
         }
+        self.expiries.int(options.expires);
     }
 
     pub(super) fn pack(self, items: &mut Packer) {
         let jobs = self.names.len();
         let values = match &self.kind {
+            Kind { expiring: true, .. } => 10,
             Kind { grouped: true, .. } => 9,
             Kind { large: true, .. } => 8,
             Kind { .. } => 7,
@@ -75,11 +81,16 @@ impl<'a> Records<'a> {
         numbers(items, self.kind.prioritized.then_some(&self.priorities), jobs);
         if self.kind.large {
             items.int(1);
-        } else if self.kind.grouped {
+        } else if values > 8 {
             items.nil();
         }
         if self.kind.grouped {
             items.array(jobs).0.extend_from_slice(&self.groups.0);
+        } else if values > 9 {
+            items.nil();
+        }
+        if self.kind.expiring {
+            items.array(jobs).0.extend_from_slice(&self.expiries.0);
         }
     }
 }

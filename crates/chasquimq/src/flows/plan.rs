@@ -175,7 +175,7 @@ impl<'a> PlanBuilder<'a> {
         };
         self.extras
             .int(self.places.len() as i64)
-            .array(if options.group.is_some() { 9 } else { 8 })
+            .array(8 + options.more())
             .int(i64::from(node.is_given));
         self.extras
             .int(due_ms as i64)
@@ -204,9 +204,7 @@ impl<'a> PlanBuilder<'a> {
                 self.extras.int(0);
             }
         }
-        if let Some(group) = &options.group {
-            group.pack(&mut self.extras);
-        }
+        options.pack_more(&mut self.extras);
     }
 
     pub(super) fn plan(&self, queues: &[Keys], nodes: &[FlowNode<'_>]) -> Vec<u8> {

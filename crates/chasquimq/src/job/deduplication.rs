@@ -23,6 +23,8 @@ pub struct Deduplication {
     /// What is added while the owner is active is kept, the latest only, and added when the owner has finished. There is no
     /// `ttl_ms` then.
     pub keep_last_if_active: bool,
+    /// The id is owned until the job starts, at the longest.
+    pub until_started: bool,
 }
 
 impl Deduplication {
@@ -39,9 +41,15 @@ impl Deduplication {
 
     /// As `lua/rules/deduplication.lua` takes it.
     pub(crate) fn pack(&self, packer: &mut Packer) {
-        packer.array(6).str(&self.id).int(self.ttl_ms as i64);
+        packer
+            .array(6 + usize::from(self.until_started))
+            .str(&self.id)
+            .int(self.ttl_ms as i64);
         for flag in [self.extend, self.replace, self.reschedule, self.keep_last_if_active] {
             packer.int(i64::from(flag));
+        }
+        if self.until_started {
+            packer.int(1);
         }
     }
 
@@ -63,6 +71,7 @@ impl Deduplication {
             replace: flag("replace"),
             reschedule: flag("reschedule"),
             keep_last_if_active,
+            until_started: value.get("until").and_then(Value::as_str) == Some("started"),
         })
     }
 }
@@ -94,6 +103,8 @@ mod tests {
             last.map(|last| (last.ttl_ms, last.keep_last_if_active)),
             Some((0, true))
         );
+        let started = parse(r#"{"id":"a","until":"started"}"#).expect("options");
+        assert!(started.is_some_and(|options| options.until_started));
         let extends = |text| parse(text).expect("options").is_some_and(|options| options.extend);
         assert!(extends(r#"{"id":"a","ttl":7,"extend":true,"keepLastIfActive":true}"#));
         assert!(!extends(r#"{"id":"a","extend":true,"keepLastIfActive":true}"#));

@@ -2,6 +2,7 @@
 
 pub(crate) mod apart;
 pub mod deduplication;
+mod expiry;
 pub mod frame;
 pub(crate) mod group;
 mod json;

@@ -7,9 +7,11 @@ use serde_json::Value;
 
 use super::{
     deduplication::Deduplication,
+    expiry,
     group::Group,
     json::{is_truthy, number},
     keep::Keep,
+    msgpack::Packer,
     parent::Policy,
 };
 use crate::clock::millis;
@@ -29,6 +31,7 @@ struct RawJobOptions {
     remove_on_complete: Option<Value>,
     remove_on_fail: Option<Value>,
     deduplication: Option<Value>,
+    expire_after: Option<Value>,
     fail_parent_on_failure: Option<Value>,
     continue_parent_on_failure: Option<Value>,
     ignore_dependency_on_failure: Option<Value>,
@@ -77,6 +80,8 @@ pub struct JobOptions {
     pub remove_on_fail: Option<Keep>,
     /// Yields to a job that exists.
     pub deduplication: Option<Deduplication>,
+    /// It fails for good unless it has started by then, epoch ms; below 0: so many ms after it was added, or, of a scheduler's job, is due. 0 = never.
+    pub expires: i64,
     /// What its failure does to its parent, if it has one.
     pub on_failure: Policy,
 }
@@ -129,6 +134,7 @@ impl JobOptions {
             remove_on_complete: raw.remove_on_complete.as_ref().map(Keep::from_json),
             remove_on_fail: raw.remove_on_fail.as_ref().map(Keep::from_json),
             deduplication: raw.deduplication.as_ref().and_then(Deduplication::from_json),
+            expires: raw.expire_after.as_ref().map_or(0, expiry::from_json),
         })
     }
 
@@ -157,6 +163,7 @@ impl JobOptions {
             remove_on_complete: None,
             remove_on_fail: None,
             deduplication: None,
+            expires: 0,
             on_failure: Policy::Wait,
         }
     }
@@ -172,6 +179,27 @@ impl JobOptions {
         self.group.as_ref().map_or(self.priority, |group| group.priority)
     }
 
+    /// How many values [`JobOptions::pack_more`] packs.
+    pub(crate) fn more(&self) -> usize {
+        if self.expires != 0 {
+            2
+        } else {
+            usize::from(self.group.is_some())
+        }
+    }
+
+    /// Its group and when it expires, behind what scripts are told of each job that may have them.
+    pub(crate) fn pack_more(&self, packer: &mut Packer) {
+        match &self.group {
+            Some(group) => group.pack(packer),
+            None if self.expires != 0 => drop(packer.nil()),
+            None => {}
+        }
+        if self.expires != 0 {
+            packer.int(self.expires);
+        }
+    }
+
     /// Whether other jobs are hardly given the same, as they have an id, or one by which they deduplicate.
     pub fn are_of_one_job(&self) -> bool {
         self.job_id.is_some() || self.deduplication.is_some()
@@ -179,7 +207,12 @@ impl JobOptions {
 
     /// True for a job that goes to the end of the waiting list at once, without a priority, and yields to no other.
     pub(crate) fn just_waits(&self) -> bool {
-        self.delay_ms == 0 && !self.lifo && self.priority == 0 && self.group.is_none() && self.deduplication.is_none()
+        self.delay_ms == 0
+            && !self.lifo
+            && self.priority == 0
+            && self.group.is_none()
+            && self.deduplication.is_none()
+            && self.expires == 0
     }
 }
 
@@ -325,6 +358,7 @@ mod tests {
         assert!(!plain(r#"{"deduplication":{"id":"a"}}"#));
         assert!(!plain(r#"{"priority":1}"#));
         assert!(!plain(r#"{"lifo":true}"#));
+        assert!(!plain(r#"{"expireAfter":5}"#));
     }
 
     #[test]

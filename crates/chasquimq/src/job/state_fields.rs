@@ -44,6 +44,9 @@ pub struct StateFields {
     /// Pause before the next try or start, ms.
     #[serde(rename = "d")]
     pub delay_ms: Option<u64>,
+    /// From when on it could be tried again, epoch ms, where that is measured.
+    #[serde(rename = "ws")]
+    pub waits_since: Option<u64>,
     /// Priority, since it was changed.
     #[serde(rename = "pr")]
     pub priority: Option<i64>,

@@ -10,6 +10,7 @@ pub mod by_id;
 pub mod cancel;
 pub mod find;
 pub mod groups;
+pub mod latency;
 pub mod libraries;
 pub mod lists;
 mod logs;

@@ -48,6 +48,8 @@ pub struct WorkerOptions {
     pub maximum_rate_limit_delay: Duration,
     /// Minutes for which [`crate::Queue::metrics`] knows what ended here; 0 = they are not counted.
     pub metrics_minutes: u32,
+    /// Measures how long jobs take, for [`crate::Queue::latency`].
+    pub measures_latency: bool,
 }
 
 /// At most `max` starts in a window of `duration`, which begins with the first of them.
@@ -108,6 +110,7 @@ impl Default for WorkerOptions {
             group_rules: GroupRules::default(),
             maximum_rate_limit_delay: Duration::from_secs(30),
             metrics_minutes: 0,
+            measures_latency: false,
         }
     }
 }

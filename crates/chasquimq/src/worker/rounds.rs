@@ -19,4 +19,6 @@ pub(crate) struct Rounds {
     pub(crate) next_scan: Option<Instant>,
     /// The scan under way, a step of it a turn.
     pub(crate) scan: Option<Scan>,
+    /// What was measured of jobs is told.
+    pub(crate) note: Option<Instant>,
 }

@@ -36,7 +36,12 @@ use super::{
         pace::SHARE,
     },
 };
-use crate::{error::Error, keys::Keys, redis::connection::Connection};
+use crate::{
+    error::Error,
+    keys::Keys,
+    latency::Measured,
+    redis::{call::numbered_calls::Calls, connection::Connection},
+};
 
 pub(super) struct Loop {
     connection: Connection,
@@ -49,6 +54,10 @@ pub(super) struct Loop {
     among: Among,
     // somebody else's while it is lent
     standing: Standing,
+    // how long its jobs took, wherever it is
+    measured: Option<Arc<Measured>>,
+    // those that are not steps
+    calls: Calls,
     unrecorded: Unrecorded,
     // the server takes no step, which a close must not wait for
     refused: Arc<AtomicBool>,
@@ -83,6 +92,12 @@ impl Loop {
     ) -> Self {
         let among = options.runner.join(&keys.base);
         let servers = connection.servers();
+        let mut standing = Standing::default();
+        standing.in_flight.measured = options.measures_latency.then(Arc::default);
+        let rounds = Rounds {
+            note: options.measures_latency.then(Instant::now),
+            ..Rounds::default()
+        };
         Self {
             connection,
             waiter,
@@ -92,13 +107,15 @@ impl Loop {
             commands,
             offers,
             among,
-            standing: Standing::default(),
+            measured: standing.in_flight.measured.clone(),
+            calls: Calls::default(),
+            standing,
             unrecorded: Unrecorded::default(),
             refused: Arc::default(),
             clock: ClientClock::default(),
             mode: Mode::Paused,
             look_again: false,
-            rounds: Rounds::default(),
+            rounds,
             servers,
             has_lost_track: false,
             room_changed: false,
@@ -177,6 +194,8 @@ impl Loop {
             while !self.unrecorded.is_empty() {
                 self.step().await;
             }
+            self.note_latency().await;
+            self.calls.forget(&self.connection, &self.keys).await;
             self.release().await;
             return false;
         }
@@ -299,6 +318,7 @@ impl Loop {
             shared,
             self.rounds.check,
             self.rounds.next_scan,
+            self.rounds.note,
         ]
         .into_iter()
         .flatten()
@@ -341,6 +361,9 @@ impl Loop {
         }
         if self.rounds.next_scan.is_some_and(|at| at <= now) {
             self.begin_scan();
+        }
+        if self.rounds.note.is_some_and(|at| at <= now) {
+            self.note_latency().await;
         }
     }
 

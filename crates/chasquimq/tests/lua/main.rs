@@ -25,6 +25,7 @@ mod remove_dependency;
 mod update_job;
 
 mod extend_locks;
+mod fail_expired;
 mod find_jobs;
 mod find_lost;
 mod flows;
@@ -43,7 +44,9 @@ mod move_active;
 mod move_delayed;
 mod move_to_waiting_children;
 mod next_iterations;
+mod note_latency;
 mod obliterate;
+mod oldest_job;
 mod overlap;
 mod park;
 mod pause;

@@ -206,6 +206,11 @@ impl Waiter {
         self.quiet.scans();
     }
 
+    /// It is over, and the next job is not started in time then.
+    pub(crate) fn has_scanned(&mut self, expires: Option<Instant>) {
+        self.quiet.has_scanned(expires);
+    }
+
     /// Whether the server tells it of work, while that is waited for.
     pub(crate) fn waits_to_be_told(&self, standing: &Standing) -> bool {
         let waits = match self.pending {

@@ -25,8 +25,9 @@ static FIRST_BEAT: LazyLock<Instant> = LazyLock::new(Instant::now);
 pub(super) struct Quiet {
     asked: Option<oneshot::Receiver<Option<Seen>>>,
     seen: Option<Seen>,
-    // what the queue was like before the last scan for jobs that nobody runs
+    // what the queue was like before the last scan for jobs that nobody runs, or has started in time, and when the next job is one of these
     scanned: Option<Stored>,
+    expires: Option<Instant>,
     // how often in a row nothing had happened
     still: u32,
 }
@@ -118,12 +119,18 @@ impl Quiet {
     pub fn spares_scan(&self, most: Duration) -> bool {
         let Some(seen) = &self.seen else { return false };
         let is_same = self.scanned.as_ref() == Some(&seen.stored);
-        is_same && !seen.stored.has_active() && seen.at.elapsed() <= most
+        let has_expired = self.expires.is_some_and(|at| at <= Instant::now());
+        is_same && !seen.stored.has_active() && !has_expired && seen.at.elapsed() <= most
     }
 
     /// A scan begins.
     pub fn scans(&mut self) {
         self.scanned = self.seen.as_ref().map(|seen| seen.stored.clone());
+    }
+
+    /// It is over. `expires`: when the next job is not started in time.
+    pub fn has_scanned(&mut self, expires: Option<Instant>) {
+        self.expires = expires;
     }
 }
 
@@ -205,6 +212,10 @@ mod tests {
         quiet.scans();
         assert!(quiet.spares_scan(seconds(60)));
         assert!(!quiet.spares_scan(Duration::ZERO));
+        quiet.has_scanned(Some(Instant::now() + seconds(60)));
+        assert!(quiet.spares_scan(seconds(60)));
+        quiet.has_scanned(Some(Instant::now()));
+        assert!(!quiet.spares_scan(seconds(60)));
         quiet.see(seen(2., 0., 0.), -1);
         assert!(!quiet.spares_scan(seconds(60)));
         // somebody holds a job, and may be gone

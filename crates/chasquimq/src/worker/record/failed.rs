@@ -44,12 +44,16 @@ impl Failed {
         self.traces.push(trace.unwrap_or_else(|| Arc::from("")));
     }
 
-    /// For the step script; `large`: what stands behind its other arguments.
+    /// For the step script; `large`: what stands behind its other arguments. `is_measured`: it is noted from when on they can start again.
     #[inline]
-    pub(crate) fn pack(&self, items: &mut Packer, large: &mut Vec<Box<str>>) {
+    pub(crate) fn pack(&self, items: &mut Packer, large: &mut Vec<Box<str>>, is_measured: bool) {
         let Self { end, places, traces } = self;
         items
-            .array(if end.reason.is_some() { 14 } else { 15 })
+            .array(match (is_measured, &end.reason) {
+                (true, _) => 16,
+                (false, None) => 15,
+                (false, Some(_)) => 14,
+            })
             .str("f")
             .int(end.first as i64);
         items.int(i64::from(places[0].n));
@@ -80,6 +84,11 @@ impl Failed {
         let is_same = traces.iter().all(|trace| *trace == traces[0]);
         items.column(traces.iter().map(|trace| &**trace), is_same);
         if end.reason.is_none() {
+            items.int(1);
+        } else if is_measured {
+            items.nil();
+        }
+        if is_measured {
             items.int(1);
         }
     }

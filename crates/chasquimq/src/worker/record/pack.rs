@@ -180,7 +180,7 @@ impl Packing<'_> {
             handle,
             ids,
             claim,
-            group: self.in_flight.release(handle, count as u32),
+            group: self.in_flight.complete(handle, count as u32, self.out.now_ms),
         });
         count
     }
@@ -204,7 +204,7 @@ impl Packing<'_> {
                 id: id.clone(),
                 claim: *claim,
                 handle: job.handle,
-                group: self.in_flight.release(job.handle, 1),
+                group: self.in_flight.complete(job.handle, 1, self.out.now_ms),
             });
         }
         let count = claims.len();
@@ -233,7 +233,7 @@ impl Packing<'_> {
             return;
         };
         let mut place = place_of(job.handle, offset, group, &self.changed);
-        let group = self.in_flight.release(job.handle, 1);
+        let group = self.in_flight.complete(job.handle, 1, self.out.now_ms);
         self.out.sent.push(place.sent(job.handle, group));
         let keep = place
             .options
@@ -269,6 +269,8 @@ impl Packing<'_> {
         {
             self.out.jobs += 1;
             let retry = self.retry(&place, unrecoverable, delay_ms);
+            let is_final = retry == Retry::Never;
+            self.in_flight.measure(1, place.began, self.out.now_ms, is_final);
             return self.failed(handle, place, retry, reason, stacktrace);
         }
         self.close_failed();
@@ -338,13 +340,14 @@ impl Packing<'_> {
 
     fn close_failed(&mut self) {
         if let Some(failed) = self.failed.take() {
-            failed.pack(&mut self.items, &mut self.out.large);
+            let is_measured = self.in_flight.measured.is_some();
+            failed.pack(&mut self.items, &mut self.out.large, is_measured);
             self.count += 1;
         }
     }
 }
 
-fn pack_keep(packed: &mut Packer, keep: &Keep, metrics_minutes: u32) {
+pub(crate) fn pack_keep(packed: &mut Packer, keep: &Keep, metrics_minutes: u32) {
     packed
         .array(if metrics_minutes > 0 { 4 } else { 3 })
         .int(keep.count)

@@ -10,6 +10,7 @@ use crate::{
         options::JobOptions,
         record::{record_body, Body},
     },
+    latency::Began,
     worker::take::in_flight::Group,
 };
 
@@ -28,6 +29,7 @@ pub(crate) struct Place {
     pub(crate) attempts_made: u32,
     pub(crate) attempts_started: u32,
     pub(crate) options: Arc<JobOptions>,
+    pub(crate) began: Began,
 }
 
 impl Place {
@@ -41,6 +43,7 @@ impl Place {
                 options,
                 ids,
                 claim,
+                began,
                 ..
             } => Self {
                 first: *first,
@@ -53,6 +56,7 @@ impl Place {
                 attempts_made: 0,
                 attempts_started: 1,
                 options: options.clone(),
+                began: *began,
             },
             Group::Record {
                 id,
@@ -60,6 +64,7 @@ impl Place {
                 attempts_made,
                 attempts_started,
                 options,
+                began,
             } => Self {
                 first: 0,
                 n: 0,
@@ -71,6 +76,7 @@ impl Place {
                 attempts_made: *attempts_made,
                 attempts_started: *attempts_started,
                 options: options.clone(),
+                began: *began,
             },
         }
     }

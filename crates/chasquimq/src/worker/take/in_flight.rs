@@ -8,6 +8,7 @@ use std::{
 use crate::{
     error::Result,
     job::{frame::id_in, options::JobOptions},
+    latency::{Began, Measured},
 };
 
 // enough for the distinct options of a busy program; a queue of one-off options must not fill the memory
@@ -30,6 +31,7 @@ pub(crate) enum Group {
         ids: Option<Arc<str>>,
         // under which these jobs are held: whatever ends them names it
         claim: u64,
+        began: Began,
     },
     Record {
         id: String,
@@ -37,6 +39,7 @@ pub(crate) enum Group {
         attempts_made: u32,
         attempts_started: u32,
         options: Arc<JobOptions>,
+        began: Began,
     },
 }
 
@@ -59,6 +62,8 @@ pub(crate) struct InFlight {
     // of them, those that have a record
     records: u32,
     options: HashMap<String, Arc<JobOptions>>,
+    /// How long they took, where that is measured.
+    pub(crate) measured: Option<Arc<Measured>>,
 }
 
 impl InFlight {
@@ -70,12 +75,21 @@ impl InFlight {
             attempts_made,
             attempts_started,
             options: Arc::new(options),
+            began: Began::default(),
         };
         Self {
             groups: BTreeMap::from([(0, held)]),
             jobs: 1,
             records: 1,
             ..Self::default()
+        }
+    }
+
+    /// Runs ended that were taken together, where that is measured. `is_final`: the jobs are not tried again.
+    #[inline]
+    pub(crate) fn measure(&self, jobs: u32, began: Began, now_ms: u64, is_final: bool) {
+        if let Some(measured) = &self.measured {
+            measured.ended(jobs, began, now_ms, is_final);
         }
     }
 
@@ -141,6 +155,20 @@ impl InFlight {
         } else {
             None
         }
+    }
+
+    /// The same of jobs that completed, whose times are measured where that is asked for.
+    #[inline]
+    pub(crate) fn complete(&mut self, handle: u32, jobs: u32, now_ms: u64) -> Option<Group> {
+        if let Some((_, held)) = self
+            .measured
+            .as_ref()
+            .and_then(|_| self.groups.range(..=handle).next_back())
+        {
+            let (Group::Frame { began, .. } | Group::Record { began, .. }) = held;
+            self.measure(jobs, *began, now_ms, true);
+        }
+        self.release(handle, jobs)
     }
 
     /// A job that was released has not ended after all. `group`: what its release, or that of the last job of its group, gave.
@@ -258,6 +286,7 @@ mod tests {
             options: Arc::new(JobOptions::none("{}")),
             ids: None,
             claim: 2,
+            began: Began::default(),
         });
         base
     }

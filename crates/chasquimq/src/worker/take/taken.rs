@@ -15,6 +15,7 @@ use crate::{
         options::JobOptions,
         Body, StateFields,
     },
+    latency::Began,
     redis::call::reply::Reply,
 };
 
@@ -101,6 +102,12 @@ impl Taking<'_> {
         );
         let header = frame.as_ref().ok().and_then(|frame| frame.header.as_ref());
         let ids: Option<Arc<str>> = header.map(|header| header.ids.into());
+        let added_ms = frame.as_ref().ok().map(|frame| frame.timestamp);
+        let began = Began {
+            added_ms: added_ms.unwrap_or(0),
+            ready_ms: added_ms,
+            taken_ms: self.batch.processed_on,
+        };
         let batch = &mut self.batch;
         let jobs = batch.jobs.len();
         let readable = frame.and_then(|frame| batch.push_frame(first, n, frame, &options));
@@ -119,6 +126,7 @@ impl Taking<'_> {
             options,
             ids,
             claim: self.batch.claim,
+            began,
         });
         Ok(())
     }
@@ -177,6 +185,12 @@ impl Taking<'_> {
         }
         let number = number_of(&id);
         let is_plain = number > 0 && fields == StateFields::first_start();
+        let added_ms = body.timestamp.saturating_add(options.delay_ms);
+        let began = Began {
+            added_ms,
+            ready_ms: ready_ms(added_ms, &fields).filter(|_| readable.is_ok()),
+            taken_ms: self.batch.processed_on,
+        };
         let (claim, attempts_made) = (self.batch.claim, fields.attempts_made);
         let extra = (!is_plain).then(|| Extra { id: id.clone(), fields });
         self.batch.push_record(number, &body, &options, extra);
@@ -186,8 +200,18 @@ impl Taking<'_> {
             attempts_made,
             attempts_started,
             options,
+            began,
         });
         readable
+    }
+}
+
+/// From when on a record could be started: at first since it was added, unless it had children or another delay than its own; then since it failed, unless it has
+/// started in the meantime.
+fn ready_ms(added_ms: u64, fields: &StateFields) -> Option<u64> {
+    match fields.attempts_started {
+        1 => (fields.delay_ms.is_none() && fields.children.is_none()).then_some(added_ms),
+        _ => fields.waits_since.filter(|since| Some(*since) >= fields.processed_on),
     }
 }
 

@@ -12,13 +12,14 @@ use crate::{
     job::msgpack::Packer,
     lost::{Scan, Search},
     redis::call::{
-        library::{args, Arg, RELEASE_WORKER, RENEW_LEASE},
+        library::{args, Arg, NOTE_LATENCY, RELEASE_WORKER, RENEW_LEASE},
         reply::Reply,
     },
     worker::{
         idle::idle_wait::Pending,
         manual::extend_locks,
         message::{CancelledJob, Message},
+        record::pack::pack_keep,
     },
 };
 
@@ -28,6 +29,9 @@ const LOCKS_A_CALL: usize = 500;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// What part of a lease, or of the time between two scans, is no matter to a scan. A worker that waits looks twice in the usual time.
 const LATELY: f64 = 0.6;
+
+/// Time between two notes of how long jobs took.
+const NOTE_INTERVAL: Duration = Duration::from_secs(5);
 
 impl Loop {
     /// Renews the lease, and reads which jobs are cancelled.
@@ -139,6 +143,8 @@ impl Loop {
         let (Some(mut scan), Some(interval)) = (self.rounds.scan.take(), self.options.stalled_interval) else {
             return;
         };
+        let mut keep = Packer::default();
+        pack_keep(&mut keep, &self.options.remove_on_fail, self.options.metrics_minutes);
         // what this brings back may wake this worker as well, and is `stalled` before it is active
         self.waiter.hold_back(true);
         let search = Search {
@@ -146,6 +152,7 @@ impl Loop {
             owner: "",
             is_held: &|_, _| false,
             max_stalled: self.options.max_stalled_count,
+            keep: &keep.0,
         };
         let (stalled, is_over, done) = match scan.step(&search, &self.connection, &self.keys, system_now_ms()).await {
             Ok(Some(stalled)) => (stalled, false, Ok(())),
@@ -158,6 +165,7 @@ impl Loop {
         }
         self.waiter.hold_back(false);
         if is_over {
+            self.waiter.has_scanned(scan.expires());
             // any sooner, those that are to start last would start first
             self.look_again |= self.mode.is_running() && scan.has_found();
         } else {
@@ -182,11 +190,25 @@ impl Loop {
             owner: &self.options.id,
             is_held: &|id, claim| held.get(id).is_some_and(|claims| claims.contains(&claim)),
             max_stalled,
+            keep: &[],
         };
         let (stalled, done) = search.bring_back(&self.connection, &self.keys, system_now_ms()).await;
         self.look_again |= self.mode.is_running() && !stalled.is_empty();
         self.tell_stalled(stalled);
         done
+    }
+
+    /// Tells how long jobs took, if any ended. What the server refuses is not told again: it says why.
+    pub(super) async fn note_latency(&mut self) {
+        self.rounds.note = self.measured.as_ref().map(|_| Instant::now() + NOTE_INTERVAL);
+        let Some(packed) = self.measured.as_ref().and_then(|measured| measured.take_packed()) else {
+            return;
+        };
+        let (call, args) = (&self.calls, args![&packed]);
+        let noted = call.run(&self.connection, &self.keys.base, &NOTE_LATENCY, None, &args);
+        if let Err(error) = noted.await {
+            self.report(error);
+        }
     }
 
     fn tell_stalled(&mut self, stalled: Vec<String>) {

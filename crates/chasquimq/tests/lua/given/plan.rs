@@ -70,9 +70,13 @@ impl Plan {
 
     pub fn deduplicated_prioritized(mut self, id: &str, due_ms: u64, dedup: &Deduplication, priority: i64) -> Self {
         self.items.array(7).int(-1).str(id).str("a").int(due_ms as i64).int(0);
-        self.items.array(6).str(&dedup.id).int(dedup.ttl_ms as i64);
+        self.items.array(6 + usize::from(dedup.until_started));
+        self.items.str(&dedup.id).int(dedup.ttl_ms as i64);
         for flag in [dedup.extend, dedup.replace, dedup.reschedule, dedup.keep_last_if_active] {
             self.items.int(i64::from(flag));
+        }
+        if dedup.until_started {
+            self.items.int(1);
         }
         self.items.int(priority);
         self.push_body(priority);
@@ -172,6 +176,15 @@ impl Plan {
             strict: None,
         };
         self.blobs.push(grouped_body(TIMESTAMP, "{}", "a", "1", &group));
+        self.count += 1;
+        self
+    }
+
+    /// A record that expires (`lua/rules/expiry.lua`), with these options; an empty id: its number.
+    pub fn expiring(mut self, id: &str, due_ms: u64, expires: i64, options: &str) -> Self {
+        self.columns(10, id, due_ms, false, 0);
+        self.items.nil().nil().array(1).int(expires);
+        self.blobs.push(record_body(TIMESTAMP, options, "a", "1"));
         self.count += 1;
         self
     }

@@ -53,6 +53,8 @@ pub struct Fail {
     pub reason: String,
     /// What was thrown has no message.
     pub wordless: bool,
+    /// It is noted from when on it can start again.
+    pub measured: bool,
 }
 
 impl Fail {
@@ -64,6 +66,7 @@ impl Fail {
             exhausted: false,
             reason: "boom".to_owned(),
             wordless: false,
+            measured: false,
         }
     }
 }
@@ -408,7 +411,14 @@ impl Step {
         self.count += 1;
         let (claim, rule) = (self.claim as i64, self.rule());
         let body = place.in_frame().map(|(_, _, offset)| self.body(offset));
-        let outcome = self.outcomes.array(14 + usize::from(fail.wordless)).str("f");
+        let outcome = self
+            .outcomes
+            .array(if fail.measured {
+                16
+            } else {
+                14 + usize::from(fail.wordless)
+            })
+            .str("f");
         match place.in_frame() {
             Some((first, n, offset)) => {
                 outcome
@@ -440,6 +450,11 @@ impl Step {
             .str(&fail.reason)
             .str("[\"trace\"]");
         if fail.wordless {
+            outcome.int(1);
+        } else if fail.measured {
+            outcome.nil();
+        }
+        if fail.measured {
             outcome.int(1);
         }
         self

@@ -44,6 +44,11 @@ impl Twins {
             let dedup = deduplication(random);
             return Plan::new().deduplicated_prioritized(id, due_ms, &dedup, priority);
         }
+        if kinds.deduplication && random.once_in(3) {
+            // long ago, or never
+            let expires = if random.once_in(2) { 1 } else { 9_000_000_000_000 };
+            return Plan::new().expiring(id, due_ms, expires, "{}");
+        }
         if kinds.large && random.once_in(3) {
             return Plan::new().large(&[(id, "large data")]);
         }
@@ -141,6 +146,7 @@ fn deduplication(random: &mut Random) -> Deduplication {
         replace,
         reschedule: random.once_in(3) && !replace,
         keep_last_if_active,
+        until_started: !keep_last_if_active && random.once_in(3),
     }
 }
 

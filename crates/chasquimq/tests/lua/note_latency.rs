@@ -1,0 +1,113 @@
+//! What workers have measured is added up by minutes, hours and days.
+
+use chasquimq::{msgpack::Packer, redis::call::library::NOTE_LATENCY};
+use redis::Value;
+
+use crate::given::queue::{run, TestQueue};
+
+const DAY: i64 = 1440;
+
+/// One job of a step each in line and until its end, and two runs of another.
+fn measured(minute: i64, step: i64) -> Vec<u8> {
+    let mut packed = Packer::default();
+    packed.array(2).int(minute).array(3);
+    for (sum, step, jobs) in [(10, step, 1), (20, step + 1, 2), (30, step, 1)] {
+        packed.array(3).int(sum).int(step).int(jobs);
+    }
+    packed.0
+}
+
+fn note(queue: &mut TestQueue, number: u64, minutes: &[u8]) {
+    assert_eq!(run!(queue, &NOTE_LATENCY, "w", 0, number, minutes), "0");
+}
+
+/// A field, as `sum:step=jobs,...` each; those of one text have their steps in the order in which they came.
+fn field(queue: &mut TestQueue, name: &str) -> String {
+    let Value::BulkString(raw) = queue.command("HGET", "latency", &[name]) else {
+        return "-".into();
+    };
+    let times: Vec<Vec<u64>> = rmp_serde::from_slice(&raw).expect("times");
+    let shown = times.iter().map(|of| {
+        let steps: Vec<_> = of[1..]
+            .chunks(2)
+            .map(|pair| format!("{}={}", pair[0], pair[1]))
+            .collect();
+        format!("{}:{}", of[0], steps.join(","))
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+fn fields(queue: &mut TestQueue) -> String {
+    let mut names: Vec<String> = redis::from_redis_value(queue.command("HKEYS", "latency", &[])).expect("names");
+    names.sort();
+    names.join(" ")
+}
+
+#[test]
+fn a_minute_counts_for_its_hour_its_day_and_all() {
+    let mut queue = TestQueue::fresh();
+    note(&mut queue, 1, &measured(DAY + 61, 4));
+    assert_eq!(fields(&mut queue), "all d1 h25 m1501");
+    for name in ["all", "d1", "h25", "m1501"] {
+        assert_eq!(field(&mut queue, name), "10:4=1 20:5=2 30:4=1");
+    }
+    note(&mut queue, 2, &measured(DAY + 62, 5));
+    assert_eq!(field(&mut queue, "m1502"), "10:5=1 20:6=2 30:5=1");
+    for name in ["all", "d1", "h25"] {
+        assert_eq!(field(&mut queue, name), "20:4=1,5=1 40:5=2,6=2 60:4=1,5=1");
+    }
+    note(&mut queue, 3, &measured(DAY + 62, 5));
+    assert_eq!(field(&mut queue, "m1502"), "20:5=2 40:6=4 60:5=2");
+}
+
+#[test]
+fn a_call_that_is_sent_again_counts_once() {
+    let mut queue = TestQueue::fresh();
+    for _ in 0..2 {
+        note(&mut queue, 1, &measured(DAY, 4));
+    }
+    assert_eq!(field(&mut queue, "all"), "10:4=1 20:5=2 30:4=1");
+}
+
+#[test]
+fn old_ones_go_when_an_hour_begins_and_all_with_the_last_day() {
+    let mut queue = TestQueue::fresh();
+    note(&mut queue, 1, &measured(0, 4));
+    note(&mut queue, 2, &measured(59, 4));
+    note(&mut queue, 3, &measured(180, 4));
+    assert_eq!(fields(&mut queue), "all d0 h0 h3 m0 m180 m59");
+    note(&mut queue, 4, &measured(241, 4));
+    assert_eq!(fields(&mut queue), "all d0 h0 h3 h4 m180 m241");
+    note(&mut queue, 5, &measured(93 * DAY, 4));
+    assert_eq!(fields(&mut queue), "all d93 h2232 m133920");
+    assert!(field(&mut queue, "all").starts_with("50:4=5"));
+    let Value::Int(left) = queue.command("PTTL", "latency", &[]) else {
+        panic!("no time");
+    };
+    assert!(left > 91 * 86_400_000, "{left}");
+}
+
+#[test]
+fn what_cannot_be_read_begins_anew() {
+    for garbage in ["", "garbage", "\u{91}", "\u{93}\u{1}\u{2}\u{3}"] {
+        let mut queue = TestQueue::fresh();
+        queue.command("HSET", "latency", &["all", garbage, "m1440", garbage]);
+        note(&mut queue, 1, &measured(DAY, 4));
+        assert_eq!(field(&mut queue, "all"), "10:4=1 20:5=2 30:4=1");
+        assert_eq!(field(&mut queue, "m1440"), "10:4=1 20:5=2 30:4=1");
+    }
+}
+
+#[test]
+fn a_hash_of_every_minute_hour_and_day_is_added_to_in_no_time() {
+    let mut queue = TestQueue::fresh();
+    let mut number = 0;
+    for minute in (0..92 * DAY).step_by(720).chain(92 * DAY - 180..92 * DAY) {
+        number += 1;
+        note(&mut queue, number, &measured(minute, minute % 59));
+    }
+    let Value::Int(many) = queue.command("HLEN", "latency", &[]) else {
+        panic!("no number");
+    };
+    assert!(many < 180 + 61 + 192 + 94 + 2, "{many}");
+}
