@@ -288,7 +288,7 @@ describe('rules of schedulers', () => {
     await log.get('failed');
     expect(await some.getDeduplicationJobId('repeat:s')).toBe(`repeat:s:${NOON}`);
     at(NOON + MINUTE);
-    await some.getJob(`repeat:s:${NOON + MINUTE}`).then((job) => job?.promote());
+    await some.promoteJobs();
     expect((await events.get('removed'))[0]).toMatchObject({ jobId: `repeat:s:${NOON + MINUTE}` });
   });
 

@@ -84,7 +84,7 @@ describe('idle workers', () => {
     try {
       let areTogether = false;
       monitor.on('monitor', (_time: string, args: string[]) => {
-        areTogether ||= names.every((name) => args.includes(`{bull:${name}}:`));
+        areTogether ||= names.every((name) => args.some((arg) => arg.includes(`{bull:${name}}:`)));
       });
       await Promise.all(workers.map((worker) => worker.waitUntilReady()));
       await until('a look of all', () => areTogether, 6 * DEFAULT_DRAIN_DELAY_S * 1000);

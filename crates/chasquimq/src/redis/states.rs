@@ -1,13 +1,13 @@
 //! What tells whether anything has happened in a queue. The workers of a thread look at the same time, and ask for that in one call.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use redis::Value;
 use tokio::sync::oneshot;
 
 use super::{
     call::{
-        library::{Arg, READ_STATES},
+        library::{args, READ_STATES},
         reply::Reply,
     },
     connection::Connection,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    keys::slot_of,
+    job::msgpack::Packer,
 };
 
 /// How long is waited for others who ask.
@@ -24,41 +24,39 @@ const GATHERING: Duration = Duration::from_millis(20);
 const QUEUES_A_CALL: usize = 1000;
 
 impl Connection {
-    /// The state of the queue whose keys start with `base`, in one call with all who ask at the same time.
+    /// The state of the queue whose keys start with `base`, which are where this connection leads; in one call with all who ask at the same time, but for a
+    /// cluster, where one call reaches one slot.
     /// # Errors
     /// As [`Connection::send`].
     pub(crate) async fn stored_state(&self, base: &str) -> Result<AtTime> {
-        let link = self.link().await?;
         let (tell, told) = oneshot::channel();
-        if link.gathered().add((base.to_owned(), tell)) {
+        let asked = (base.to_owned(), tell);
+        if self.is_of_cluster() {
+            self.ask_at_once(vec![asked]).await;
+            return told.await.unwrap_or(Err(Error::Closed));
+        }
+        let link = self.link().await?;
+        if link.gathered().add(asked) {
             let connection = self.clone();
             tokio::spawn(async move {
                 tokio::time::sleep(GATHERING).await;
-                connection.ask_for_all(link.gathered().take()).await;
+                let mut all = link.gathered().take();
+                while !all.is_empty() {
+                    let others = all.split_off(all.len().min(QUEUES_A_CALL));
+                    connection.ask_at_once(std::mem::replace(&mut all, others)).await;
+                }
             });
         }
         told.await.unwrap_or(Err(Error::Closed))
     }
 
-    async fn ask_for_all(&self, all: Vec<Asked>) {
-        let mut by_slot: BTreeMap<u16, Vec<Asked>> = BTreeMap::new();
-        for asked in all {
-            // elsewhere one call reaches every queue
-            let slot = if self.is_of_cluster() { slot_of(&asked.0) } else { 0 };
-            by_slot.entry(slot).or_default().push(asked);
-        }
-        for mut together in by_slot.into_values() {
-            while !together.is_empty() {
-                let others = together.split_off(together.len().min(QUEUES_A_CALL));
-                self.ask_at_once(std::mem::replace(&mut together, others)).await;
-            }
-        }
-    }
-
     async fn ask_at_once(&self, some: Vec<Asked>) {
-        let (first, others) = (&some[0].0, &some[1..]);
-        let others: Vec<_> = others.iter().map(|(base, _)| Arg::from(base.as_str())).collect();
-        let read = READ_STATES.run(&self.for_keys(first), first, &others).await;
+        let (first, mut others) = (&some[0].0, Packer::default());
+        others.array(some.len() - 1);
+        for (base, _) in &some[1..] {
+            others.str(base);
+        }
+        let read = READ_STATES.run(self, first, &args![&others]).await;
         let mut read = read.and_then(read_states);
         for (_, tell) in some {
             let state = match &mut read {

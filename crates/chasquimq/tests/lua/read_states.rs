@@ -1,5 +1,7 @@
 //! What tells whether anything has happened in queues; `read_states`.
 
+use chasquimq::msgpack::Packer;
+
 use crate::given::{
     plan::Plan,
     queue::{run, TestQueue},
@@ -7,7 +9,9 @@ use crate::given::{
 
 /// Without the server's clock.
 fn stored(queue: &mut TestQueue) -> String {
-    let reply = run!(queue, READ_STATES);
+    let mut none = Packer::default();
+    none.array(0);
+    let reply = run!(queue, READ_STATES, none.0);
     let (_, stored) = reply.split_once(' ').expect("a time");
     stored.to_owned()
 }
