@@ -58,10 +58,18 @@ impl Loop {
         if self.standing.has_room {
             self.standing.pace.rests(self.standing.due.next());
         }
-        if self.waiter.pending == Pending::Nothing {
-            self.begin_to_wait().await;
-        }
-        if self.waiter.may_lend() {
+        let is_known = match self.waiter.pending {
+            Pending::Nothing => {
+                self.begin_to_wait().await;
+                true
+            }
+            // steps were taken while it waits, of which the last may have found the marker: then the server does not know that it waits
+            Pending::Work if self.waiter.hears() && !self.waiter.blocks() && self.standing.has_room => {
+                self.is_known_to_wait(Pending::Work, Duration::ZERO).await
+            }
+            _ => true,
+        };
+        if is_known && self.waiter.may_lend() {
             self.lend().await;
         }
     }
