@@ -7,7 +7,7 @@ use super::{
     change_jobs::change,
     find_jobs::{find, STATES},
     model::bulk::by_age,
-    read_jobs::full,
+    read_jobs::{full, fuller},
 };
 use crate::given::{
     plan::Plan,
@@ -75,14 +75,7 @@ fn jobs_that_wait_for_something_fail_for_good() {
 #[test]
 fn a_filter_cancels_jobs_of_every_state_whatever_a_step_does() {
     for room in [1, 2, 1000] {
-        let mut queue = full();
-        queue.add(
-            1011,
-            Plan::new()
-                .prioritized("p", 3)
-                .grouped("g", "a", 0)
-                .grouped("h", "b", 0),
-        );
+        let mut queue = fuller();
         let mut cancelled = Vec::new();
         for state in STATES.iter().filter(|state| !["completed", "failed"].contains(state)) {
             cancelled.push(change(&mut queue, "cancel", state, &by_age(-1), room));

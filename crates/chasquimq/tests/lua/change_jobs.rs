@@ -5,7 +5,7 @@ use chasquimq::redis::call::library::{CHANGE_JOBS, FIND_JOBS};
 use super::{
     find_jobs::{by_name, by_text, find, STATES},
     model::bulk::by_age,
-    read_jobs::full,
+    read_jobs::{full, fuller},
 };
 use crate::given::{
     plan::Plan,
@@ -64,14 +64,7 @@ fn nothing_is_there() {
 #[test]
 fn jobs_of_every_state_go_whatever_a_step_removes() {
     for room in [1, 2, 1000] {
-        let mut queue = full();
-        queue.add(
-            1011,
-            Plan::new()
-                .prioritized("p", 3)
-                .grouped("g", "a", 0)
-                .grouped("h", "b", 0),
-        );
+        let mut queue = fuller();
         queue.end_lease("w");
         for (state, expected) in [
             ("waiting", "z 7 8 9 g h"),

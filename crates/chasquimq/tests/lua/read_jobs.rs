@@ -45,6 +45,19 @@ pub fn full() -> TestQueue {
     queue
 }
 
+/// The same, with jobs that have a priority, and jobs of groups.
+pub fn fuller() -> TestQueue {
+    let mut queue = full();
+    queue.add(
+        1011,
+        Plan::new()
+            .prioritized("p", 3)
+            .grouped("g", "a", 0)
+            .grouped("h", "b", 0),
+    );
+    queue
+}
+
 #[test]
 fn a_job_is_whole_wherever_it_is() {
     let mut queue = full();
