@@ -7,6 +7,7 @@ import type { ConnectionOptions } from '../../src/index.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { OwnServer } from '../support/own-server.js';
 import { useStage } from '../support/stage.js';
+import { untilWaiting } from '../support/waiting-workers.js';
 import { EventLog, until } from '../support/waiting.js';
 
 const ADMIN = 'of the administrator';
@@ -28,12 +29,24 @@ describe('connection.credentials', () => {
   });
 
   /** A queue, a worker and a reader of events, which go by these options. */
-  function open(options: object): { queue: Queue; worker: Worker; ends: EventLog; told: EventLog } {
+  function open(options: object): {
+    queue: Queue;
+    worker: Worker;
+    events: QueueEvents;
+    ends: EventLog;
+    told: EventLog;
+  } {
     const connection = { ...own.connection, ...options } as ConnectionOptions;
     const queue = stage.watch(new Queue(stage.queueName, { connection }));
     const worker = stage.watch(new Worker(stage.queueName, async ({ data }) => data as unknown, { connection }));
     const events = stage.watch(new QueueEvents(stage.queueName, { connection, lastEventId: '0-0' }));
-    return { queue, worker, ends: new EventLog(worker, ['completed']), told: new EventLog(events, ['completed']) };
+    return {
+      queue,
+      worker,
+      events,
+      ends: new EventLog(worker, ['completed']),
+      told: new EventLog(events, ['completed']),
+    };
   }
 
   const connections = async (): Promise<number> =>
@@ -111,10 +124,12 @@ describe('connection.credentials', () => {
     };
     const logins = async (): Promise<number> =>
       Number(/cmdstat_auth:calls=(\d+)/.exec(await admin.info('commandstats'))?.[1] ?? 0);
-    const { queue, ends, told } = open({ username: 'brief', password });
+    const { queue, worker, events, ends, told } = open({ username: 'brief', password });
     await queue.add('job', 1);
     await ends.get('completed');
     await told.get('completed');
+    // the last connection is that of an idle worker
+    await untilWaiting(admin, queue.name, 1);
     const ids = async (): Promise<string[]> => {
       const list = ((await admin.client('LIST')) as string).split('\n').filter((line) => line.includes('user=brief'));
       return list.map((line) => line.split(' ')[0]).sort();
@@ -122,11 +137,13 @@ describe('connection.credentials', () => {
     const [before, open_] = [await logins(), await ids()];
     await until('logins', async () => (await logins()) >= before + 3 * open_.length);
     expect(await ids()).toEqual(open_);
+    await queue.add('job', 2);
+    await told.get('completed', 2);
+    // those that are open are refused again and again
+    await Promise.all([queue.close(), worker.close(), events.close()]);
     expect(stage.takeErrors().map(({ message }) => message)).toContain(
       'WRONGPASS invalid username-password pair or user is disabled.',
     );
-    await queue.add('job', 2);
-    await told.get('completed', 2);
   });
 
   it('closes while a function does not answer', async () => {

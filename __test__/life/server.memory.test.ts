@@ -177,9 +177,10 @@ describe('server.memory', () => {
     );
     await queue.add('held', {});
     await log.get('active');
-    await useUp();
-    stage.worker(async () => undefined, opts);
     const [lease] = await keysContaining(admin, ':lease:');
+    await useUp();
+    // an idle one renews none
+    stage.worker(async () => undefined, opts);
     let [renewals, left] = [0, 0];
     await until('three renewals', async () => {
       const before = left;
