@@ -22,7 +22,6 @@ local State = require('state')
 local WaitingList = require('waiting_list')
 local Stored = require('stored')
 local Successor = require('successor')
-local WaitingList = require('waiting_list')
 
 -- Events of such a step at most: failed, retries-exhausted, waiting, active, drained.
 local MOST_EVENTS = 5

@@ -15,7 +15,6 @@ local PlainJobs = require('plain_jobs')
 local Records = require('records')
 local State = require('state')
 local WaitingList = require('waiting_list')
-local WaitingList = require('waiting_list')
 
 -- Jobs that end, and jobs that start, at most.
 local MOST = 16

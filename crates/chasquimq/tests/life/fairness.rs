@@ -5,7 +5,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
         Arc, Mutex,
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use chasquimq::{
@@ -23,6 +23,15 @@ use crate::{
 
 /// A worker whose event loop is blocked: it is handed jobs, and starts none.
 fn blocked(world: &World, concurrency: u32) -> (Worker, mpsc::UnboundedReceiver<Batch>) {
+    let options = WorkerOptions {
+        concurrency,
+        ..WorkerOptions::default()
+    };
+    by_hand(world, options)
+}
+
+/// A worker whose jobs the test starts and ends.
+fn by_hand(world: &World, options: WorkerOptions) -> (Worker, mpsc::UnboundedReceiver<Batch>) {
     let (sender, batches) = mpsc::unbounded_channel();
     let sink = Arc::new(move |message: Message| {
         if let Some(batch) = message.jobs {
@@ -30,10 +39,6 @@ fn blocked(world: &World, concurrency: u32) -> (Worker, mpsc::UnboundedReceiver<
             let _ = sender.send(batch);
         }
     });
-    let options = WorkerOptions {
-        concurrency,
-        ..WorkerOptions::default()
-    };
     let worker = Worker::new(connect_options(), world.keys.clone(), options, sink);
     worker.run(system_now_ms());
     (worker, batches)
@@ -189,13 +194,7 @@ async fn what_nobody_draws_goes_to_a_worker_that_is_idle() {
             break next;
         }
     };
-    let completed = [first.base, batch.base, next.base].map(|handle| Completed { handle, result: None });
-    blocked.finish(Report {
-        number: 1,
-        now_ms: system_now_ms(),
-        completed: completed.to_vec(),
-        ..Report::default()
-    });
+    complete(&blocked, 1, vec![first.base, batch.base, next.base]);
     world.completed(6).await;
     blocked.close(false).await;
     world.end();
@@ -217,4 +216,64 @@ async fn what_nobody_draws_stays_while_no_other_worker_is_idle() {
     assert_eq!(world.counts().await.active, 2);
     assert!(blocked.draw(first.offer) && blocked.draw(second.offer));
     blocked.close(true).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_took_jobs_as_it_waited_waits_again_beside_the_marker() {
+    let mut world = World::new();
+    let options = WorkerOptions {
+        concurrency: 2,
+        // longer than the test waits
+        drain_delay: Duration::from_secs(3_600),
+        ..WorkerOptions::default()
+    };
+    let (worker, mut batches) = by_hand(&world, options);
+    let waiting = world.keys.key("waiting-workers");
+    until_a_member(&mut world, &waiting).await;
+    world.add_plain(1).await;
+    let first = drawn(&worker, &mut batches, 1).await;
+    until_a_member(&mut world, &waiting).await;
+    // it was told of work, and has not heard yet: what is added now leaves the marker
+    world.server::<Vec<String>>(&["SPOP", &waiting, "1"]);
+    world.add_plain(2).await;
+    complete(&worker, 1, first);
+    let others = drawn(&worker, &mut batches, 2).await;
+    assert_eq!(world.command("EXISTS", "wake"), redis::Value::Int(1));
+    complete(&worker, 2, others);
+    until_a_member(&mut world, &waiting).await;
+    world.completed(3).await;
+    worker.close(false).await;
+    world.end();
+}
+
+/// Starts so many jobs of a worker.
+async fn drawn(worker: &Worker, batches: &mut mpsc::UnboundedReceiver<Batch>, jobs: usize) -> Vec<u32> {
+    let mut drawn = Vec::new();
+    while drawn.len() < jobs {
+        let batch = batches.recv().await.expect("jobs");
+        assert!(worker.draw(batch.offer));
+        worker.heard();
+        drawn.extend((0..batch.jobs.len() as u32).map(|at| batch.base + at));
+    }
+    drawn
+}
+
+fn complete(worker: &Worker, number: u64, handles: Vec<u32>) {
+    worker.finish(Report {
+        number,
+        now_ms: system_now_ms(),
+        completed: handles
+            .into_iter()
+            .map(|handle| Completed { handle, result: None })
+            .collect(),
+        ..Report::default()
+    });
+}
+
+async fn until_a_member(world: &mut World, key: &str) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while world.server::<usize>(&["SCARD", key]) == 0 {
+        assert!(Instant::now() < deadline, "nobody waits");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
