@@ -82,7 +82,9 @@ describe('a job that has not started in time', () => {
     );
     expect(new Set(failed.map(({ failedReason }) => failedReason))).toEqual(new Set([REASON]));
     // what never started counts no try
-    expect(new Set(failed.flatMap(({ attemptsMade, attemptsStarted }) => [attemptsMade, attemptsStarted]))).toEqual(new Set([0]));
+    expect(new Set(failed.flatMap(({ attemptsMade, attemptsStarted }) => [attemptsMade, attemptsStarted]))).toEqual(
+      new Set([0]),
+    );
     expect(await queue.getDeduplicationJobId('d')).toBeNull();
     expect(await queue.getJobCounts('waiting', 'delayed', 'prioritized', 'waiting-children')).toEqual({
       waiting: 2,
