@@ -730,6 +730,8 @@ export interface NativeLatency {
   running: NativeTimes
   /** To their end. */
   completion: NativeTimes
+  /** Jobs that were added. */
+  added: number
 }
 
 /** The library of this release. */
