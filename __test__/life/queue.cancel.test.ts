@@ -5,6 +5,7 @@ import type { Job, WorkerOptions } from 'bullmq';
 import { JobCancelledError, type CancelJobOptions, type JobsProgress, type Queue } from '../../src/index.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { Program } from '../support/program.js';
+import { redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, rejection, until } from '../support/waiting.js';
 
@@ -292,6 +293,17 @@ describe('queue.cancel', () => {
     gate.open();
     expect(await done).toBe(2);
     expect(await queue.getJobCounts('active', 'failed', 'completed')).toEqual({ active: 0, failed: 2, completed: 2 });
+  });
+
+  it('with cascade, also where each is looked for in a long list', async () => {
+    const queue = queueOf();
+    await queue.addBulk([1, 2, 3].map((data) => ({ name: 'mail', data, opts: { lifo: true } })));
+    const redis = redisClient();
+    const front = `{bull:${queue.name}}:front`;
+    await redis.rpush(front, ...Array.from({ length: 100_001 }, () => 'gone'));
+    expect(await queue.cancelJobs({ name: 'mail' }, { cascade: true })).toBe(3);
+    expect(await queue.getFailedCount()).toBe(3);
+    await redis.quit();
   });
 
   it('by a filter, in steps, with progress and a stop', async () => {

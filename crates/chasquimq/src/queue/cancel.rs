@@ -74,14 +74,22 @@ impl Queue {
 
     /// Jobs as `lua/transitions/cancel_jobs.lua` names them. Gives what became of each.
     async fn cancel_step(&self, now_ms: u64, reason: &str, remove: bool, jobs: &[[&str; 3]]) -> Result<Vec<i64>> {
-        let mut packed = Packer::default();
-        packed.array(3 * jobs.len());
-        for text in jobs.iter().flatten() {
-            packed.str(text);
+        let mut codes = Vec::with_capacity(jobs.len());
+        while codes.len() < jobs.len() {
+            let left = &jobs[codes.len()..];
+            let mut packed = Packer::default();
+            packed.array(3 * left.len());
+            for text in left.iter().flatten() {
+                packed.str(text);
+            }
+            let args = args![reason, remove, &packed];
+            let reply = self.run_once(&CANCEL_JOBS, now_ms, &args).await?;
+            let before = codes.len();
+            codes.extend(Reply::new(CANCEL_JOBS.name, reply)?.numbers());
+            if codes.len() == before {
+                return Err(Error::malformed(CANCEL_JOBS.name, "no answer"));
+            }
         }
-        let reply = self
-            .run_once(&CANCEL_JOBS, now_ms, &args![reason, remove, &packed])
-            .await?;
-        Ok(Reply::new(CANCEL_JOBS.name, reply)?.numbers().collect())
+        Ok(codes)
     }
 }
