@@ -77,6 +77,8 @@ export declare class NativeQueue {
   cancelPicked(state: string, pick: NativePick, place: string, room: number, reason: string, remove: boolean, now: number): Promise<NativeChangedJobs>
   /** Cancels a job, and with `children` those that it waits for. Gives what became of it. */
   cancel(id: string, reason: string, remove: boolean, children: boolean, now: number): Promise<string>
+  /** The same of many; empty: it is the next job of a scheduler, and stays. */
+  cancelNamed(ids: Array<string>, reason: string, remove: boolean, children: boolean, now: number): Promise<Array<string>>
   /** A step of putting delayed jobs in the waiting list. */
   promotePicked(pick: NativePick, place: string, room: number, now: number): Promise<NativeChangedJobs>
   /** Adds trees of jobs, to any queues, in one atomic step. */
@@ -728,6 +730,8 @@ export interface NativeLatency {
   running: NativeTimes
   /** To their end. */
   completion: NativeTimes
+  /** Jobs that were added. */
+  added: number
 }
 
 /** The library of this release. */

@@ -86,7 +86,7 @@ export type {
   JobsWatch,
   RetryJobsOptions,
 } from './options/job-filter.js';
-export type { CancelJobOptions, CancelJobsOptions, CancelledState, CancelOptions } from './options/cancelling.js';
+export type { CancelJobOptions, CancelJobsOptions, CancelledState } from './options/cancelling.js';
 export type { LatencyOptions } from './options/latency.js';
 export type { JobTimes, QueueLatency } from './types/latency.js';
 export type { Metrics } from './types/metrics.js';

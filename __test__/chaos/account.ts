@@ -48,6 +48,8 @@ export interface Account {
   readonly unheardMs: number;
   readonly completed: number;
   readonly failed: number;
+  /** Of those, so many never ran, or not again, as they had expired or were cancelled. */
+  readonly unrun: number;
   readonly iterations: number;
   readonly starts: number;
   /** Runs that gave their job back, to be taken again. */
@@ -75,6 +77,8 @@ function nothingWrong() {
     wrongState: [] as string[],
     /** What is recorded is no outcome of its last run. */
     wrongRun: [] as string[],
+    /** It ran though it had expired, or been cancelled; or is told to be cancelled, and is not. */
+    ranInVain: [] as string[],
     /** Active for long after all faults, and no living worker says that it runs it. */
     abandoned: [] as string[],
     /** Not active, and not ended long after all faults. */
@@ -113,7 +117,9 @@ export function settle({ entries, faults, standstills, recorded, observed, kept,
   for (const job of jobs.values()) {
     checkJob(job, lastWords, unheard, wrong);
     repeats.push(...excuses.repeatsOf(job.key, [...job.runs.values()], wrong.unexplainedRepeats));
-    if (!lastWords.concern(job)) checkRun(job, wrong.wrongRun);
+    if (lastWords.concern(job)) continue;
+    if (isUnrun(job)) checkUnrun(job, wrong.ranInVain);
+    else checkRun(job, wrong.wrongRun);
   }
   for (const { state, text } of left) (state === 'active' ? wrong.abandoned : wrong.stuck).push(text);
   checkState(jobs, kept, wrong.wrongState);
@@ -137,6 +143,7 @@ export function settle({ entries, faults, standstills, recorded, observed, kept,
     unheardMs: lastWords.longestMs,
     completed: ended('completed'),
     failed: ended('failed'),
+    unrun: sent.filter((job) => job.ends.length > 0 && isUnrun(job)).length,
     iterations: jobs.size - sent.length,
     starts: entries.filter(({ event }) => event === 'started').length,
     moves: entries.filter(({ event }) => event === 'moved').length,
@@ -167,6 +174,30 @@ function checkJob(
 
 /** Which number of a job's runs this one is. */
 const numberOf = (mark: string) => Number(mark.split('.')[0]);
+
+const EXPIRED = 'job expired before it started';
+
+/** Whether it has failed for what is no outcome of a run, or is to have. */
+function isUnrun({ key, kind, ends: [end], cancelled }: JobAccount): boolean {
+  return (
+    kind === 'expired' ||
+    cancelled?.became === 'cancelled' ||
+    end?.text === EXPIRED ||
+    end?.text === `The job was cancelled: ${key}`
+  );
+}
+
+/** One that ran when it was cancelled, and came back, does not run again. */
+function checkUnrun({ key, kind, ends, cancelled, runs }: JobAccount, ranInVain: string[]): void {
+  const [end] = ends;
+  if (!end) return;
+  const expected = kind === 'cancelled' ? `The job was cancelled: ${key}` : EXPIRED;
+  const late = [...runs.values()].filter(({ at }) => kind !== 'cancelled' || (cancelled && at > cancelled.at));
+  if (end.state !== 'failed' || end.text !== expected || late.length > 0)
+    ranInVain.push(
+      `${key} (${kind}), ${JSON.stringify(cancelled)}: ${end.state} ${end.text}; its runs: ${late.map(({ at, mark, by }) => `${mark} ${by} at ${at}`).join(', ')}`,
+    );
+}
 
 /** Whoever takes a job takes the say from all who had it before: what counts is how its last run ended, if that did not give it back. */
 function checkRun({ key, kind, ends, runs }: JobAccount, wrongRun: string[]): void {
@@ -207,7 +238,8 @@ function checkState(jobs: ReadonlyMap<string, JobAccount>, kept: readonly Kept[]
     found.set(job.key, job);
     if (!jobs.has(job.key)) wrongState.push(`${job.key} is kept, and nobody sent it`);
   }
-  for (const { key, kind, removed, ends, runs } of jobs.values()) {
+  for (const account of jobs.values()) {
+    const { key, kind, removed, ends, runs } = account;
     const [end, job] = [ends[0], found.get(key)];
     const gone = removed && end?.state === 'completed';
     if (end && !gone && !job) wrongState.push(`${key} is to be kept and is gone`);
@@ -216,8 +248,8 @@ function checkState(jobs: ReadonlyMap<string, JobAccount>, kept: readonly Kept[]
     if (job.state !== end?.state) wrongState.push(`${key} is ${job.state}, recorded ${end?.state}`);
     if (job.text !== end?.text) wrongState.push(`${key} gave ${job.text.slice(0, 200)}, recorded ${end?.text}`);
     const tries = new Set([...runs.values()].map(({ start }) => start.split(' ')[0])).size;
-    // one that fails with its child has a try that nobody runs
-    if (kind !== 'doomed' && job.attemptsMade !== tries)
+    // one that fails with its child, or too late, has a try that nobody runs
+    if (kind !== 'doomed' && !isUnrun(account) && job.attemptsMade !== tries)
       wrongState.push(`${key} made ${job.attemptsMade} attempts, ran ${tries}`);
   }
 }

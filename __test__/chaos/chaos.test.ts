@@ -18,7 +18,7 @@ describe('chaos', () => {
       { topology: 'cluster', seconds: 1, each: true, seed: 5, only: ['failover', 'move-slot', 'kill-master', 'cut'] },
     ],
   ])(
-    'on %s loses no job, adds none twice, records none twice, lets none wait beside an idle worker, and runs again only what a fault interrupted',
+    'on %s loses no job, adds none twice, records none twice, lets none wait beside an idle worker, runs none that has expired or was cancelled, and runs again only what a fault interrupted',
     { timeout: LIMIT_MS },
     async (_, options) => {
       const { account, faults, evidence } = await runChaos(options);
@@ -26,6 +26,7 @@ describe('chaos', () => {
       expect(account.wrong, `everything is in ${evidence}`).toEqual(nothing);
       expect(faults.length).toBeGreaterThanOrEqual(options.only?.length ?? 6);
       expect(account.completed).toBeGreaterThan(100);
+      expect(account.unrun).toBeGreaterThan(0);
       // the watch of idleness has seen something
       expect(account.idleness.jobs).toBeGreaterThan(100);
       expect(account.idleness.idleMs).toBeGreaterThan(0);

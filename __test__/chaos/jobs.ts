@@ -40,6 +40,8 @@ export interface JobAccount {
   readonly runs: Map<string, Run>;
   /** When a worker said `completed`. */
   readonly told: number[];
+  /** What became of it when it was cancelled, and when its producer heard of that. */
+  cancelled: { readonly became: string; readonly at: number } | undefined;
   /** When anything was noted of it. */
   readonly noted: number[];
   readonly ends: Recorded[];
@@ -59,6 +61,7 @@ export function jobOf(jobs: Map<string, JobAccount>, key: string): JobAccount {
       ids: new Map(),
       runs: new Map(),
       told: [],
+      cancelled: undefined,
       noted: [],
       ends: [],
     };
@@ -68,7 +71,7 @@ export function jobOf(jobs: Map<string, JobAccount>, key: string): JobAccount {
 }
 
 /** What a program notes of a job when it hears of it from the server, or is about to tell it. */
-const JOB_EVENTS = new Set(['acked', 'started', 'ended', 'completed', 'failed']);
+const JOB_EVENTS = new Set(['acked', 'started', 'ended', 'completed', 'failed', 'cancelled']);
 
 function see({ ids }: JobAccount, id: string, at: number): void {
   ids.set(id, Math.min(at, ids.get(id) ?? at));
@@ -128,6 +131,9 @@ export function enter({ at, event, by, words }: Entry, jobs: Map<string, JobAcco
     }
     case 'completed':
       jobOf(jobs, key).told.push(at);
+      break;
+    case 'cancelled':
+      jobOf(jobs, key).cancelled = { became: rest[0] ?? '', at };
       break;
     case 'wrong':
       said.push(words.join(' '));

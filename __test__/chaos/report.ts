@@ -53,6 +53,7 @@ const WRONG: Record<Wrong, string> = {
   refusedAndThere: 'refused by the server, and there all the same',
   wrongState: 'in another state, with another result or count of tries than recorded',
   wrongRun: 'whose recorded outcome is not that of their last run',
+  ranInVain: 'ran though they had expired or been cancelled, or ended otherwise',
   abandoned: 'active long after all faults, though no living worker runs them',
   stuck: 'waiting, delayed or waiting for children long after all faults (stuck)',
   neglected: 'waited beside an idle worker, while there was no fault, for longer than it takes to start them (50 ms)',
@@ -212,7 +213,7 @@ function markdown(about: About, account: Account, faults: readonly Injected[], r
       `- commit ${source.commit}${source.changes.length > 0 ? `, with changes (${source.engineDiff})` : ''}`,
       `- ${about.server}, Node ${machine.node}, ${machine.system}, ${machine.cores} cores of ${machine.cpu}; load average at the end ${about.load}`,
       `- leases of ${LEASE_MS} ms, a scan for lost workers each ${SCAN_MS} ms`,
-      `- ${faults.length} faults; ${jobs.toLocaleString('en')} jobs ended: ${account.completed} completed, ${account.failed} failed for good, ` +
+      `- ${faults.length} faults; ${jobs.toLocaleString('en')} jobs ended: ${account.completed} completed, ${account.failed} failed for good, ${account.unrun} of them expired or cancelled, ` +
         `${account.iterations} of schedulers; ${account.starts} starts, of which ${account.repeats.length} were repeats; ` +
         `${account.moves} times a handler gave its job back (to wait, for later, for its children, for a limit)`,
       describeIdleness(account.idleness),

@@ -53,7 +53,10 @@ describe('inspect', () => {
         waiting: { count: 2, p50: expect.any(Number) },
         running: { count: 2, p95: expect.any(Number) },
         completion: { count: 2, p99: expect.any(Number) },
+        addedPerMinute: expect.any(Number),
+        perMinute: expect.any(Number),
       },
+      minutes: expect.arrayContaining([0]),
       rates: { source: 'metrics', completedPerSecond: expect.any(Number), failedPerSecond: expect.any(Number) },
       workers: { count: 1, names: ['w1'] },
       schedulers: 1,
@@ -77,6 +80,8 @@ describe('inspect', () => {
     expect(shown.stdout).toMatch(/^in line +p50 \d+\w+, p95 \d+\w+, p99 \d+\w+, of 2 in 5m$/m);
     expect(shown.stdout).toMatch(/^runs +p50 .* of 2 in 5m$/m);
     expect(shown.stdout).toMatch(/^to completion +p50 .* of 2 in 5m$/m);
+    expect(shown.stdout).toMatch(/^last minutes +[▁▂▃▄▅▆▇█]{15} ended, at most \d$/m);
+    expect(shown.stdout).toMatch(/^a minute +[\d.]+ were added, [\d.]+ ended, in 5m$/m);
     expect(shown.stdout).toMatch(/^rate limit +1,000 in 1m$/m);
     expect(shown.stdout).toMatch(/^active +1; the oldest has run \d+\w+ \(job 3\)$/m);
     gate.open();
@@ -91,6 +96,17 @@ describe('inspect', () => {
     expect((await cli(['inspect', queue.name, '--sample', '0s'])).stdout).toMatch(/^groups +2 waiting, 1 paused$/m);
     await queue.obliterate();
     expect((await cli(['inspect', queue.name, '--sample', '0s'])).stdout).not.toMatch(/^groups/m);
+  });
+
+  it('names schedulers that are paused', async () => {
+    const queue = stage.queue() as unknown as Queue;
+    const shown = async (): Promise<string> => (await cli(['inspect', queue.name, '--sample', '0s'])).stdout;
+    for (const id of ['nightly', 'hourly']) await queue.upsertJobScheduler(id, { every: 3_600_000 });
+    expect(await shown()).toMatch(/^schedulers +2$/m);
+    await queue.pauseJobScheduler('nightly');
+    expect(await shown()).toMatch(/^schedulers +2; paused: 1 \(nightly\)$/m);
+    const { stdout } = await cli(['inspect', queue.name, '--json', '--sample', '0s']);
+    expect(JSON.parse(stdout)).toMatchObject([{ schedulers: 2, pausedSchedulers: ['nightly'] }]);
   });
 
   it('says when a job that failed is due again, however old it is', async () => {

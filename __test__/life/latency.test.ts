@@ -125,8 +125,30 @@ describe('latency', () => {
     worker(async () => 1, { concurrency: 10 });
     await q.addBulk(Array.from({ length: 500 }, (_, data) => ({ name: 'a', data })));
     await until('a note', async () => (await q.getLatency()).completion.count === 500);
-    expect((await redis.hkeys(`{bull:${q.name}}:latency`)).length).toBeLessThanOrEqual(7);
+    expect((await redis.hkeys(`{bull:${q.name}}:latency`)).length).toBeLessThanOrEqual(8);
     await redis.quit();
+  });
+
+  it('counts what is added, of whatever kind, once workers measure', async () => {
+    const q = queue();
+    await q.add('before', 0);
+    await closeBehind(
+      worker(async () => 1),
+      1,
+    );
+    expect((await q.getLatency()).addedPerMinute).toBe(0);
+    await q.addBulk(Array.from({ length: 70 }, (_, data) => ({ name: 'plain', data })));
+    await q.add('later', 0, { delay: 3_600_000 });
+    await q.add('urgent', 0, { priority: 1 });
+    await closeBehind(
+      worker(async () => 1),
+      71,
+    );
+    const { from, to, addedPerMinute } = await q.getLatency({ window: 60_000 });
+    const minutes = Math.max((Math.min(to, Date.now()) - from) / 60_000, 1);
+    expect(addedPerMinute * minutes).toBeGreaterThan(70);
+    expect(Math.round(addedPerMinute * minutes)).toBeLessThanOrEqual(73);
+    expect(await q.exportPrometheusMetrics()).toContain(`chasquimq_jobs_added_total{queue="${q.name}"} 72`);
   });
 
   it('is not measured without the option', async () => {
@@ -143,6 +165,7 @@ describe('latency', () => {
       running: NONE,
       completion: NONE,
       perMinute: 0,
+      addedPerMinute: 0,
     });
     expect(await redis.exists(`{bull:${q.name}}:latency`)).toBe(0);
     expect(await q.exportPrometheusMetrics()).not.toContain('chasquimq_');

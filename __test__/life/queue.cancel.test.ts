@@ -5,6 +5,7 @@ import type { Job, WorkerOptions } from 'bullmq';
 import { JobCancelledError, type CancelJobOptions, type JobsProgress, type Queue } from '../../src/index.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { Program } from '../support/program.js';
+import { redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, rejection, until } from '../support/waiting.js';
 
@@ -238,28 +239,72 @@ describe('queue.cancel', () => {
     ]);
   });
 
-  it.each([{}, { remove: true }])(
-    'with its children, in whatever queues, with cascade: %j',
-    async (opts: CancelJobOptions) => {
-      const prefix = '{family}';
-      const [queue, other] = [queueOf('', { prefix }), queueOf('other', { prefix })];
-      const child = (name: string, queueName: string, children: object[] = []): object => ({
-        ...{ name, queueName, prefix, opts: { jobId: name, failParentOnFailure: true } },
-        children,
-      });
-      const tree = child('p', queue.name, [child('c', other.name, [child('d', queue.name)]), child('e', other.name)]);
-      await stage.flowProducer({ prefix }).add(tree as never);
-      await other.add('else', {}, { jobId: 'else' });
-      expect(await queue.cancelJob('p', { ...opts, reason: 'all', cascade: true })).toBe('cancelled');
-      const states = await Promise.all([
-        ...['p', 'd'].map((id) => queue.getJobState(id)),
-        ...['c', 'e', 'else'].map((id) => other.getJobState(id)),
-      ]);
-      const gone = opts.remove ? 'unknown' : 'failed';
-      expect(states).toEqual([gone, gone, gone, gone, 'waiting']);
-      if (!opts.remove) expect((await queue.getJob('p'))!.failedReason).toBe(textOf('all'));
-    },
-  );
+  const byId = (queue: Queue, id: string, opts: CancelJobOptions): Promise<unknown> => queue.cancelJob(id, opts);
+  const byFilter = (queue: Queue, id: string, opts: CancelJobOptions): Promise<unknown> =>
+    queue.cancelJobs({ name: id }, opts);
+
+  it.each([
+    [byId, {}, 'cancelled'],
+    [byId, { remove: true }, 'cancelled'],
+    [byFilter, {}, 1],
+    [byFilter, { remove: true }, 1],
+  ])('with its children, in whatever queues, with cascade: %o, %j', async (cancel, opts: CancelJobOptions, became) => {
+    const prefix = '{family}';
+    const [queue, other] = [queueOf('', { prefix }), queueOf('other', { prefix })];
+    const child = (name: string, queueName: string, children: object[] = []): object => ({
+      ...{ name, queueName, prefix, opts: { jobId: name, failParentOnFailure: true } },
+      children,
+    });
+    const tree = child('p', queue.name, [child('c', other.name, [child('d', queue.name)]), child('e', other.name)]);
+    await stage.flowProducer({ prefix }).add(tree as never);
+    await other.add('else', {}, { jobId: 'else' });
+    expect(await cancel(queue, 'p', { ...opts, reason: 'all', cascade: true })).toBe(became);
+    const states = await Promise.all([
+      ...['p', 'd'].map((id) => queue.getJobState(id)),
+      ...['c', 'e', 'else'].map((id) => other.getJobState(id)),
+    ]);
+    const gone = opts.remove ? 'unknown' : 'failed';
+    expect(states).toEqual([gone, gone, gone, gone, 'waiting']);
+    if (!opts.remove) expect((await queue.getJob('p'))!.failedReason).toBe(textOf('all'));
+  });
+
+  it.each([false, true])('by a filter, until those that run have ended; with cascade: %j', async (cascade) => {
+    const queue = queueOf();
+    const gate = stage.gate();
+    const log = new EventLog(
+      stage.worker(() => gate.opened, { concurrency: 2 }),
+      ['active'],
+    );
+    await queue.addBulk([1, 2].map((data) => ({ name: 'mail', data })));
+    await log.get('active', 2);
+    await queue.pause();
+    await queue.upsertJobScheduler('s', { every: HOUR }, { name: 'mail' });
+    await queue.add('mail', 3, { delay: HOUR });
+    const late = await rejection(queue.cancelJobs({ name: 'mail' }, { cascade, waitForEnd: 100 }));
+    expect(late).toMatchObject({ code: 'ERR_STILL_RUNNING' });
+    expect(await queue.getJobCounts('active', 'failed')).toEqual({ active: 2, failed: 1 });
+    await queue.add('mail', 4, { delay: HOUR });
+    const stop = new AbortController();
+    const stopped = queue.cancelJobs({ name: 'mail' }, { cascade, waitForEnd: true, signal: stop.signal });
+    await until('the last to be cancelled', async () => (await queue.getFailedCount()) === 2);
+    const done = queue.cancelJobs({ name: 'mail' }, { reason: 'anew', cascade, waitForEnd: true });
+    stop.abort(new Error('stopped'));
+    expect((await rejection(stopped)).message).toBe('stopped');
+    gate.open();
+    expect(await done).toBe(2);
+    expect(await queue.getJobCounts('active', 'failed', 'completed')).toEqual({ active: 0, failed: 2, completed: 2 });
+  });
+
+  it('with cascade, also where each is looked for in a long list', async () => {
+    const queue = queueOf();
+    await queue.addBulk([1, 2, 3].map((data) => ({ name: 'mail', data, opts: { lifo: true } })));
+    const redis = redisClient();
+    const front = `{bull:${queue.name}}:front`;
+    await redis.rpush(front, ...Array.from({ length: 100_001 }, () => 'gone'));
+    expect(await queue.cancelJobs({ name: 'mail' }, { cascade: true })).toBe(3);
+    expect(await queue.getFailedCount()).toBe(3);
+    await redis.quit();
+  });
 
   it('by a filter, in steps, with progress and a stop', async () => {
     const queue = queueOf();
@@ -299,7 +344,8 @@ describe('queue.cancel', () => {
       ),
       rejection(queue.cancelJobs({})),
       rejection(queue.cancelJobs({ states: 'failed' })),
-      rejection(queue.cancelJobs({ name: 'a' }, { cascade: true } as never)),
+      rejection(queue.cancelJobs({ name: 'a' }, { cascade: 1 } as never)),
+      rejection(queue.cancelJobs({ name: 'a' }, { force: true } as never)),
     ]);
     expect(refusals.map(({ message }) => message)).toEqual([
       'reason must be a text',
@@ -309,7 +355,8 @@ describe('queue.cancel', () => {
       'force is no option of this call',
       'The filter must say which jobs: name their states at least',
       'states must be some of waiting-children, delayed, prioritized, waiting, active',
-      'cascade is no option of this call',
+      'cascade must be true or false',
+      'force is no option of this call',
     ]);
   });
 });

@@ -41,8 +41,8 @@ export const proofs: Readonly<Record<string, readonly string[]>> = {
     'RemoveFailedOptions.limit',
   ],
   'life/queue.cancel': [
-    'CancelOptions.reason',
-    'CancelOptions.remove',
+    'CancelJobOptions.reason',
+    'CancelJobOptions.remove',
     'CancelJobOptions.cascade',
     'CancelJobOptions.waitForEnd',
   ],

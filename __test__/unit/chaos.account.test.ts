@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { settle } from '../chaos/account.js';
 import type { Injected } from '../chaos/faults.js';
 import type { Calm } from '../chaos/idle.js';
+import type { Recorded } from '../chaos/jobs.js';
 import { shortened } from '../chaos/ledger.js';
 import type { Entry } from '../chaos/ledger.js';
 
@@ -32,12 +33,15 @@ function accountOf(
   lines: readonly string[],
   ends: readonly [id: string, key: string][],
   heardAlso: readonly string[] = [],
+  failed?: string,
 ) {
   const entries = lines.map((line): Entry => {
     const [at, event = '', ...words] = line.split(' ');
     return { at: Number(at), event, by: 'w1.0', words };
   });
-  const recorded = ends.map(([id, text]) => ({ id, state: 'completed' as const, text }));
+  const recorded: Recorded[] = ends.map(([id, text]) => ({ id, state: 'completed', text }));
+  if (failed !== undefined) recorded.push({ id: '7', state: 'failed', text: failed });
+  const kept = failed === undefined ? [] : [{ ...recorded.at(-1)!, key: 'a', attemptsMade: 1 }];
   const observed = [...recorded, ...heardAlso.map((id) => ({ id, state: 'completed' as const, text: '' }))];
   const faults = [KILL];
   const { unheard, wrong } = settle({
@@ -46,7 +50,7 @@ function accountOf(
     standstills: [],
     recorded,
     observed,
-    kept: [],
+    kept: kept,
     left: [],
     calms: [],
   });
@@ -167,6 +171,30 @@ describe('chaos.account', () => {
     ['behind one that did not give it back', again, '2.y', ['unexplainedRepeats']],
   ])('a job completed by a run %s', (_, lines, mark, wrong) => {
     expect(accountOf([sent('a'), ...acked, ...lines], [['7', `${mark} a`]]).wrong).toEqual(wrong);
+  });
+
+  it.each<[string, string, string[], string, string[]]>([
+    ['expired', 'fails without a run', [], 'job expired before it started', []],
+    ['expired', 'runs', ['20001 started a 7 0 - 1.x'], 'job expired before it started', ['ranInVain']],
+    ['brief', 'runs in time', ['20001 started a 7 0 - 1.x', '20002 ended a 1.x threw'], 'boom 1.x a', []],
+    ['cancelled', 'fails without a run', ['20001 cancelled a cancelled'], 'The job was cancelled: a', []],
+    ['cancelled', 'fails otherwise', ['20001 cancelled a cancelled'], 'boom 1.x a', ['ranInVain']],
+    [
+      'cancelled',
+      'runs afterwards',
+      ['20001 cancelled a cancelled', '20002 started a 7 0 - 1.x'],
+      'The job was cancelled: a',
+      ['ranInVain'],
+    ],
+    [
+      'cancelled',
+      'ran, and came back',
+      ['20000 started a 7 0 - 1.x', '20001 cancelled a signalled'],
+      'The job was cancelled: a',
+      [],
+    ],
+  ])('a job that is %s %s', (kind, _, lines, text, wrong) => {
+    expect(accountOf([`9000 sent a ${kind} kept -`, '20000 acked a 7', ...lines], [], [], text).wrong).toEqual(wrong);
   });
 
   it('a result is known by the mark that fills it', () => {

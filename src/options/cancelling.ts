@@ -1,10 +1,10 @@
-import { checkOptions, type ChangeJobsOptions } from './job-filter.js';
+import type { ChangeJobsOptions } from './job-filter.js';
 
 /** What became of a job that was to be cancelled: see `queue.cancelJob`. */
 export type CancelledState = 'cancelled' | 'signalled' | 'ended' | 'missing';
 
-/** How jobs are cancelled. */
-export interface CancelOptions {
+/** Options of `queue.cancelJob`. */
+export interface CancelJobOptions {
   /** Why: the failed reason tells it, and the `reason` of the signal's error. */
   reason?: string | undefined;
   /**
@@ -12,40 +12,41 @@ export interface CancelOptions {
    * @defaultValue false
    */
   remove?: boolean | undefined;
-}
-
-/** Options of `queue.cancelJob`. */
-export interface CancelJobOptions extends CancelOptions {
   /**
    * Cancels the children that the job waits for as well, and theirs, in whatever queues; the job first.
    * @defaultValue false
    */
   cascade?: boolean;
   /**
-   * Resolves once a job that runs has ended; a number: rejects when that takes more milliseconds. Children are not waited for.
+   * Resolves once all that runs has ended; a number: rejects when that takes more milliseconds. Children are not waited for.
    * @defaultValue false
    */
   waitForEnd?: boolean | number;
 }
 
 /** Options of `queue.cancelJobs`. */
-export interface CancelJobsOptions extends ChangeJobsOptions, CancelOptions {}
+export interface CancelJobsOptions extends ChangeJobsOptions, CancelJobOptions {}
+
+/** What they say, with their defaults; wait: milliseconds, or infinity, 0 for not at all. */
+export type CancelRule = Readonly<{ reason: string; remove: boolean; cascade: boolean; wait: number }>;
 
 /**
- * Gives the options with their defaults.
+ * Gives what the options say of cancelling, and the other options.
  * @throws TypeError that names the option that cannot be
  */
-export function checkCancelOptions(
-  { reason = '', remove = false, ...others }: CancelOptions,
-  { cascade = false, waitForEnd = false }: { cascade?: unknown; waitForEnd?: unknown } = {},
-): { reason: string; remove: boolean } {
-  checkOptions(others, []);
+export function readCancelOptions<T extends CancelJobOptions>({
+  reason = '',
+  remove = false,
+  cascade = false,
+  waitForEnd = false,
+  ...others
+}: T): { rule: CancelRule; others: Omit<T, keyof CancelJobOptions> } {
   if (typeof reason !== 'string') throw new TypeError('reason must be a text');
-  for (const [name, value] of Object.entries({ remove, cascade })) {
+  for (const [name, value] of Object.entries({ remove, cascade } as Record<string, unknown>)) {
     if (typeof value !== 'boolean') throw new TypeError(`${name} must be true or false`);
   }
   if (typeof waitForEnd !== 'boolean' && !(typeof waitForEnd === 'number' && waitForEnd > 0)) {
     throw new TypeError('waitForEnd must be true, false or a number of milliseconds above 0');
   }
-  return { reason, remove };
+  return { rule: { reason, remove, cascade, wait: waitForEnd === true ? Infinity : Number(waitForEnd) }, others };
 }

@@ -16,6 +16,7 @@ export async function latencyOf(native: NativeQueue, options: LatencyOptions, no
     running: timesOf(times.running),
     completion: timesOf(times.completion),
     perMinute: times.completion.count / minutes,
+    addedPerMinute: times.added / minutes,
   };
 }
 

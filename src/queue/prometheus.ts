@@ -45,6 +45,8 @@ export function prometheusText(shared: Record<string, string>, figures: Figures)
     lines.push(
       ...head('chasquimq_oldest_job_seconds', 'How long the oldest job that could start has waited', 'gauge'),
       line('chasquimq_oldest_job_seconds', {}, (oldest ?? 0) / 1000),
+      ...head('chasquimq_jobs_added_total', 'Jobs that were added since workers measure', 'counter'),
+      line('chasquimq_jobs_added_total', {}, latency.added),
       ...histogram('chasquimq_job_waiting_seconds', 'Time in line until a start', latency.waiting),
       ...histogram('chasquimq_job_running_seconds', 'Time of each run', latency.running),
       ...histogram('chasquimq_job_completion_seconds', 'Time until jobs ended for good', latency.completion),

@@ -34,4 +34,9 @@ export interface QueueLatency {
   completion: JobTimes;
   /** Jobs that completed, or failed for good, a minute of the span. */
   perMinute: number;
+  /**
+   * Jobs that were added, a minute of the span, those that were discarded as there was one like them among them. What comes while no job ends counts for the minute in which
+   * the next one does.
+   */
+  addedPerMinute: number;
 }

@@ -53,9 +53,26 @@ const kinds = {
   }),
   // of a group, of which only some run at once
   ...Object.fromEntries([0, 1, 2].map((i) => [`tenant-${i}`, tenant(`tenant-${i}`)])),
+  // comes too late, and never runs; or may come in time
+  expired: (random) => ({ opts: { ...somewhere(random), expireAfter: new Date(Date.now() - 1) } }),
+  brief: (random) => ({ opts: { ...somewhere(random), expireAfter: 1 + random(500) } }),
+  // its producer cancels it
+  cancelled: (random) => ({ opts: somewhere(random) }),
   // meets a limit, which keeps every worker from every job for so long
   limited: (random) => ({ data: { byStarts: true, moves: [{ to: 'limit', ms: 10 + random(60) }] }, opts: PATIENT }),
 };
+
+/** What a job waits for. */
+function somewhere(random) {
+  const places = [
+    {},
+    { delay: random(1_000) },
+    { priority: 1 + random(5) },
+    { group: { id: 'tenant-0' } },
+    { lifo: true },
+  ];
+  return places[random(places.length)];
+}
 
 /** Some are tried again. */
 function tenant(id) {

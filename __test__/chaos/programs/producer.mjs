@@ -23,7 +23,7 @@ let calls = 0;
 let stopping = false;
 let mix = MIX;
 
-/** Sends jobs by one call, `send`, which gives their ids in order. */
+/** Sends jobs by one call, `send`, which gives their ids in order, as this does unless it fails. */
 async function call(jobs, send) {
   calls++;
   // what a successor needs to send a job again goes with it
@@ -34,6 +34,7 @@ async function call(jobs, send) {
   try {
     const ids = await send();
     note('acked', ...jobs.map((job, i) => `${job.data.key} ${ids[i]}`));
+    return ids;
   } catch (error) {
     note('rejected', ...jobs.map((job) => `${job.data.key} ${messageOf(error)}`));
   } finally {
@@ -46,6 +47,19 @@ const add = (job) => call([job], async () => [(await queue.add(job.name, job.dat
 const addBulk = (jobs) => call(jobs, async () => (await queue.addBulk(jobs)).map(({ id }) => id));
 const one = (kind) => make(kind, `${NAME}-${made++}`, random);
 const many = (kind, n) => Array.from({ length: n }, () => one(kind));
+
+/** Cancels them in their places, or as they run, and notes what became of them. */
+async function addAndCancel() {
+  const jobs = many('cancelled', 1 + random(10));
+  const ids = (await addBulk(jobs)) ?? [];
+  await pause(random(100));
+  calls++;
+  const cancel = async ({ data: { key } }, at) => {
+    if (ids[at]) note('cancelled', `${key} ${await queue.cancelJob(ids[at], { reason: key })}`);
+  };
+  await Promise.allSettled(jobs.map(cancel));
+  calls--;
+}
 
 function addFlow() {
   const [parent, children] = [one('parent'), many('child', 1 + random(4))];
@@ -91,7 +105,9 @@ function somethingMixed() {
 function something() {
   if (mix === 'mixed') return somethingMixed();
   const dice = random(100);
-  if (dice < 16) return many('plain', 1 + random(10)).map(add);
+  if (dice < 10) return many('plain', 1 + random(10)).map(add);
+  if (dice < 12) return addBulk(['expired', 'brief'].flatMap((kind) => many(kind, 1 + random(5))));
+  if (dice < 16) return addAndCancel();
   if (dice < 30) return addBulk(many('plain', 2 + random(60)));
   if (dice < 36) return many('delayed', 1 + random(10)).map(add);
   if (dice < 40) return addBulk(many('delayed', 1 + random(20)));

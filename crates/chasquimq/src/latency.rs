@@ -106,6 +106,8 @@ pub struct Latency {
     pub running: Times,
     /// From when they could start until they had completed, or failed for good.
     pub completion: Times,
+    /// Jobs that were added meanwhile.
+    pub added: u64,
 }
 
 impl Latency {
@@ -114,11 +116,15 @@ impl Latency {
     /// [`Error::Malformed`]
     pub(crate) fn add_stored(&mut self, raw: &[u8]) -> Result<()> {
         let mut reader = Reader::new(raw);
-        if reader.array()? != 3 {
+        let values = reader.array()?;
+        if !(3..=4).contains(&values) {
             return Err(Error::malformed("times that jobs took", "another number of them"));
         }
         for times in [&mut self.waiting, &mut self.running, &mut self.completion] {
             times.add(&Times::read(&mut reader)?);
+        }
+        if values == 4 {
+            self.added = self.added.saturating_add(reader.float()? as u64);
         }
         Ok(())
     }
@@ -167,6 +173,7 @@ impl Measured {
                 waiting,
                 running,
                 completion,
+                ..
             },
         ) in &minutes
         {
@@ -253,6 +260,7 @@ mod tests {
             waiting: times(8, 4, 2),
             running: times(12, 6, 2),
             completion: times(20, 7, 2),
+            added: 0,
         };
         assert_eq!(minute(), (0, first));
         let second = Latency {

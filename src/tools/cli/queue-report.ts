@@ -1,5 +1,5 @@
 /** What `inspect` and `watch` tell of a queue. */
-import type { GroupStatus, Job, JobTimes, Metrics, Queue } from '../../index.js';
+import type { GroupStatus, Job, JobTimes, Metrics, Queue, QueueLatency } from '../../index.js';
 
 /** Jobs by state, in the order of a job's life. */
 export const STATES = [
@@ -46,12 +46,19 @@ export interface QueueReport {
     readonly waiting: JobTimes;
     readonly running: JobTimes;
     readonly completion: JobTimes;
+    /** Jobs that were added, and that ended, a minute. */
+    readonly addedPerMinute: number;
+    readonly perMinute: number;
   };
+  /** Jobs that ended in each of the last minutes, the newest last, where workers count. */
+  readonly minutes: readonly number[];
   /** Null before there is anything to compare with. */
   readonly rates: Rates | null;
   /** Null where the user may not ask who is connected. */
   readonly workers: { readonly count: number; readonly names: readonly string[] } | null;
   readonly schedulers: number;
+  /** Ids of those that are paused, of the thousand that run next. */
+  readonly pausedSchedulers: readonly string[];
   /** Groups that have waiting jobs, by status. */
   readonly groups: Readonly<Record<GroupStatus, number>>;
   readonly limits: {
@@ -80,49 +87,65 @@ export interface Look {
 
 /** Metrics that no job has changed for so long say nothing: no job ends, or workers that do not count end them. */
 const COUNTING_MS = 120_000;
+/** Of so many minutes it is told how many jobs ended. */
+const MINUTES = 15;
 /** How far back it is told how long jobs took. */
 const LATENCY_WINDOW_MS = 300_000;
-/** Workers are looked for no more often: the server lists all its clients for it, for each queue. */
+/** Workers, and paused schedulers, are looked for no more often: the server lists all its clients for it, for each queue. */
 const WORKERS_MS = 10_000;
+const MOST_SCHEDULERS = 1_000;
 
 /**
- * Reads all of it: some twelve commands.
- * @param before what rates are since; workers are as they were then, if that is not long ago
+ * Reads all of it: some thirteen commands.
+ * @param before what rates are since; workers and paused schedulers are as they were then, if that is not long ago
  */
 export async function look(queue: Queue, before?: Look): Promise<Look> {
   const startedAtMs = Date.now();
   const known = before && startedAtMs - before.workersAtMs < WORKERS_MS ? before : undefined;
-  const [counts, meta, completed, failed, schedulers, limitLeft, closedFor, groups, latency, workers] =
-    await Promise.all([
-      queue.getJobCounts(...STATES),
-      queue.getMeta(),
-      queue.getMetrics('completed', 0, 0),
-      queue.getMetrics('failed', 0, 0),
-      queue.getJobSchedulersCount(),
-      queue.getRateLimitTtl(),
-      // as many starts as no limit allows: what `rateLimit()` writes
-      queue.getRateLimitTtl(Number.MAX_SAFE_INTEGER),
-      queue.getGroupsCountByStatus(),
-      queue.getLatency({ window: LATENCY_WINDOW_MS }),
-      known ? known.report.workers : workersOf(queue),
-    ]);
+  const [
+    counts,
+    meta,
+    completed,
+    failed,
+    schedulers,
+    limitLeft,
+    closedFor,
+    groups,
+    latency,
+    workers,
+    pausedSchedulers,
+  ] = await Promise.all([
+    queue.getJobCounts(...STATES),
+    queue.getMeta(),
+    queue.getMetrics('completed', 0, MINUTES - 1),
+    queue.getMetrics('failed', 0, MINUTES - 1),
+    queue.getJobSchedulersCount(),
+    queue.getRateLimitTtl(),
+    // as many starts as no limit allows: what `rateLimit()` writes
+    queue.getRateLimitTtl(Number.MAX_SAFE_INTEGER),
+    queue.getGroupsCountByStatus(),
+    queue.getLatency({ window: LATENCY_WINDOW_MS }),
+    known ? known.report.workers : workersOf(queue),
+    known ? known.report.pausedSchedulers : pausedOf(queue),
+  ]);
   const oldest = await oldestOf(queue, counts);
   const atMs = Date.now();
   const countedAtMs = Math.max(completed.meta.prevTS, failed.meta.prevTS);
   const ended = countedAtMs > 0 ? { completed: completed.meta.count, failed: failed.meta.count } : undefined;
   const isCounting = atMs - countedAtMs < COUNTING_MS;
   const { max, duration } = meta;
-  const { oldest: oldestMs, waiting, running, completion } = latency;
   const report: QueueReport = {
     name: queue.name,
     prefix: queue.opts.prefix ?? 'bull',
     paused: meta.paused === true,
     counts: counts as QueueReport['counts'],
     oldest,
-    latency: { oldestMs, waiting, running, completion },
+    latency: latencyIn(latency),
+    minutes: countedAtMs > 0 ? endedByMinute([completed, failed], atMs) : [],
     rates: null,
     workers,
     schedulers,
+    pausedSchedulers,
     groups,
     limits: {
       concurrency: meta.concurrency ?? null,
@@ -137,6 +160,10 @@ export async function look(queue: Queue, before?: Look): Promise<Look> {
   return { ...now, report: { ...report, rates } };
 }
 
+function latencyIn({ oldest: oldestMs, from: _, to: __, ...figures }: QueueLatency): QueueReport['latency'] {
+  return { oldestMs, ...figures };
+}
+
 /** Two looks, as far apart as `sampleMs` says, where workers do not count; otherwise one. */
 export async function lookWithRates(
   queue: Queue,
@@ -147,6 +174,19 @@ export async function lookWithRates(
   if (first.report.rates || sampleMs === 0) return first;
   await pause(sampleMs);
   return look(queue, first);
+}
+
+/** The last whole minutes: those behind the last that was counted had no jobs. */
+function endedByMinute(counted: readonly Metrics[], now: number): number[] {
+  const ended = Array.from({ length: MINUTES }, () => 0);
+  for (const { meta, data } of counted) {
+    const since = Math.floor(now / 60_000) - Math.floor(meta.prevTS / 60_000);
+    for (const [at, jobs] of [meta.count - meta.prevCount, ...data].entries()) {
+      const ago = since + at;
+      if (ago >= 1 && ago <= MINUTES) ended[MINUTES - ago] += jobs;
+    }
+  }
+  return ended;
 }
 
 /** The last whole minute that workers counted. */
@@ -186,6 +226,11 @@ async function oldestOf(queue: Queue, counts: Record<string, number>): Promise<Q
 /** When the delay of a job began: of one that was tried, when that try ended, which comes soon after its start. */
 function delayedSince({ timestamp, processedOn }: Job): number {
   return processedOn ?? timestamp;
+}
+
+async function pausedOf(queue: Queue): Promise<string[]> {
+  const next = await queue.getJobSchedulers(0, MOST_SCHEDULERS - 1, true);
+  return next.filter(({ paused }) => paused).map(({ key }) => key);
 }
 
 async function workersOf(queue: Queue): Promise<QueueReport['workers']> {

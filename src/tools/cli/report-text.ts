@@ -1,7 +1,7 @@
 /** How `inspect` and `watch` show reports to people. */
 import type { JobTimes } from '../../index.js';
 import type { QueueReport } from './queue-report.js';
-import { count, duration, plain, rate, table } from './text.js';
+import { bars, count, duration, plain, rate, table } from './text.js';
 
 const HEADINGS = [
   'QUEUE',
@@ -18,6 +18,7 @@ const HEADINGS = [
   '>OLDEST',
   '>P95 WAIT',
   '>P95 RUN',
+  '15 MINUTES',
   'STATE',
 ];
 
@@ -34,6 +35,7 @@ export function overview(reports: readonly QueueReport[]): string[] {
       timeOf(report.latency.oldestMs),
       timeOf(report.latency.waiting.p95),
       timeOf(report.latency.running.p95),
+      bars(report.minutes) || '-',
       stateOf(report),
     ]),
   );
@@ -75,12 +77,13 @@ export function details(report: QueueReport): string[] {
       'rates from',
       rates ? (rates.source === 'metrics' ? "the workers' metrics" : 'two looks at what is kept') : 'nothing',
     ],
+    ...minutesOf(report),
     ['could start', latency.oldestMs === null ? 'none' : `the oldest has waited ${duration(latency.oldestMs)}`],
     ...timesOf('in line', latency.waiting),
     ...timesOf('runs', latency.running),
     ...timesOf('to completion', latency.completion),
     ['workers', workers ? `${count(workers.count)}${namesOf(workers.names)}` : 'unknown: the user may not ask'],
-    ['schedulers', count(report.schedulers)],
+    ['schedulers', count(report.schedulers) + pausedOf(report)],
     ...groupsOf(report),
     ['concurrency', limits.concurrency === null ? 'no limit' : `at most ${count(limits.concurrency)} at once`],
     ['rate limit', limits.rate ? `${count(limits.rate.max)} in ${duration(limits.rate.duration)}` : 'none'],
@@ -93,6 +96,15 @@ export function details(report: QueueReport): string[] {
 /** A time, or that there is none. */
 function timeOf(ms: number | null): string {
   return ms === null ? '-' : duration(ms);
+}
+
+/** Rows where workers count, and measure. */
+function minutesOf({ minutes, latency: { addedPerMinute, perMinute } }: QueueReport): [string, string][] {
+  const rows: [string, string][] = [];
+  if (minutes.length > 0) rows.push(['last minutes', `${bars(minutes)} ended, at most ${count(Math.max(...minutes))}`]);
+  if (addedPerMinute + perMinute > 0)
+    rows.push(['a minute', `${rate(addedPerMinute)} were added, ${rate(perMinute)} ended, in 5m`]);
+  return rows;
 }
 
 /** A row where workers have measured jobs of the last minutes. */
@@ -115,6 +127,10 @@ function dueOf({ oldest: { delayed } }: QueueReport): string {
   if (!delayed) return '';
   const when = delayed.dueInMs >= 0 ? `due in ${duration(delayed.dueInMs)}` : `due for ${duration(-delayed.dueInMs)}`;
   return `; the next is ${when} (job ${plain(delayed.id, 40)})`;
+}
+
+function pausedOf({ pausedSchedulers: ids }: QueueReport): string {
+  return ids.length === 0 ? '' : `; paused: ${count(ids.length)}${namesOf(ids)}`;
 }
 
 function namesOf(names: readonly string[]): string {

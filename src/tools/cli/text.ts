@@ -29,6 +29,14 @@ export function rate(perSecond: number): string {
   return perSecond >= 100 || perSecond === 0 ? count(Math.round(perSecond)) : perSecond.toFixed(perSecond < 1 ? 2 : 1);
 }
 
+const BARS = '▁▂▃▄▅▆▇█';
+
+/** A bar for each number: the lowest is none, the highest the most of them. */
+export function bars(numbers: readonly number[]): string {
+  const most = Math.max(...numbers, 1);
+  return numbers.map((number) => BARS[Math.ceil((number / most) * (BARS.length - 1))]).join('');
+}
+
 /**
  * Text of users' jobs, fit for a terminal: what would move its cursor or change its colours is shown as an escape.
  * @param most characters; a longer text ends with an ellipsis

@@ -127,13 +127,17 @@ commands! {
 
     /// Cancels a job, and with `children` those that it waits for. Gives what became of it.
     async fn cancel(queue, id: String, reason: String, remove: bool, children: bool, now: f64) -> String {
-        let became = match queue.cancel(now as u64, &id, &reason, remove, children).await? {
-            Cancelled::Cancelled => "cancelled",
-            Cancelled::Signalled => "signalled",
-            Cancelled::Ended => "ended",
-            Cancelled::Missing => "missing",
-        };
-        Ok(became.to_owned())
+        let became = queue.cancel(now as u64, &id, &reason, remove, children).await?;
+        Ok(name_of(became).to_owned())
+    }
+
+    /// The same of many; empty: it is the next job of a scheduler, and stays.
+    async fn cancel_named(
+        queue, ids: Vec<String>, reason: String, remove: bool, children: bool, now: f64
+    ) -> Vec<String> {
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let became = queue.cancel_named(now as u64, &ids, &reason, remove, children).await?;
+        Ok(became.into_iter().map(|one| one.map_or("", name_of).to_owned()).collect())
     }
 
     /// A step of putting delayed jobs in the waiting list.
@@ -141,6 +145,15 @@ commands! {
         let pick = pick.into();
         let step = queue.change_step(now as u64, Change::Promote, "delayed", &pick, (&place, room as u64)).await?;
         Ok(step.into())
+    }
+}
+
+fn name_of(became: Cancelled) -> &'static str {
+    match became {
+        Cancelled::Cancelled => "cancelled",
+        Cancelled::Signalled => "signalled",
+        Cancelled::Ended => "ended",
+        Cancelled::Missing => "missing",
     }
 }
 

@@ -56,6 +56,8 @@ pub struct NativeLatency {
     pub running: NativeTimes,
     /// To their end.
     pub completion: NativeTimes,
+    /// Jobs that were added.
+    pub added: f64,
 }
 
 fn native(from: f64, to: f64, latency: chasquimq::latency::Latency) -> NativeLatency {
@@ -65,6 +67,7 @@ fn native(from: f64, to: f64, latency: chasquimq::latency::Latency) -> NativeLat
         waiting: latency.waiting.into(),
         running: latency.running.into(),
         completion: latency.completion.into(),
+        added: latency.added as f64,
     }
 }
 

@@ -1,6 +1,8 @@
 -- latency: how long jobs took, as workers that ask for it have measured (src/latency.rs): in line, running, and from when they could start to their end.
---   latency  hash: m<minute> h<hour> d<day>, counted from the epoch, and `all`: {{ms in all, bucket, jobs, bucket, jobs, ...}, the same of runs, to completion}
+--   latency  hash: m<minute> h<hour> d<day>, counted from the epoch, and `all`: {{ms in all, bucket, jobs, bucket, jobs, ...}, the same of runs, to completion,
+--            jobs that were added}; id: the queue's last job number as that was noted last
 -- A minute counts for its hour, its day, and all, so that each span is read at one grain. Old ones go when an hour begins, and all with the last day.
+local State = require('state')
 local Stored = require('stored')
 local WaitingList = require('waiting_list')
 
@@ -38,15 +40,24 @@ local function old_fields(key, minute)
   return old
 end
 
--- Adds what was measured in a minute.
-local function add(base, minute, measured)
+-- How many jobs were added since this was asked last.
+local function added(queue)
+  local key = queue.base .. 'latency'
+  local before = tonumber(redis.call('HGET', key, 'id'))
+  redis.call('HSET', key, 'id', State.whole(queue.id))
+  return before and math.max(queue.id - before, 0) or 0
+end
+
+-- Adds what was measured in a minute, and the jobs that were added.
+local function add(base, minute, measured, jobs)
   local key, fields, set = base .. 'latency', { 'all' }, {}
   for i, grain in ipairs(GRAINS) do fields[i + 1] = string.format('%s%d', grain[1], math.floor(minute / grain[2])) end
   local known = redis.call('HMGET', key, unpack(fields))
   for i, field in ipairs(fields) do
     local times = Stored.list(known[i])
     for time = 1, TIMES do times[time] = sum(times[time], measured[time]) end
-    WaitingList.append(set, field, cmsgpack.pack({ unpack(times, 1, TIMES) }))
+    times[TIMES + 1] = (tonumber(times[TIMES + 1]) or 0) + jobs
+    WaitingList.append(set, field, cmsgpack.pack({ unpack(times, 1, TIMES + 1) }))
   end
   redis.call('HSET', key, unpack(set))
   if known[3] then return end
@@ -56,5 +67,6 @@ local function add(base, minute, measured)
 end
 
 return {
+  added = added,
   add = add,
 }

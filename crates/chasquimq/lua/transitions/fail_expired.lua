@@ -5,7 +5,7 @@
 --         parents, which may lie in other queues: children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id>)
 -- ARGV    now_ms (epoch ms), client, slot, number, keep (MessagePack: the rule of jobs that say nothing themselves, step/finish)
 -- RETURNS 1 others may be left | 0
--- ERRORS  none      EVENTS failed, retries-exhausted      COST O(100 jobs), or fewer where the front list is long
+-- ERRORS  none      EVENTS failed, waiting      COST O(100 jobs), or fewer where the front list is long
 -- SOURCE  none: an extension
 -- FLAGS   allow-oom
 local Events = require('events')
@@ -13,11 +13,14 @@ local Expiry = require('expiry')
 local FailUnstarted = require('fail_unstarted')
 local Find = require('find')
 local Memo = require('memo')
+local OtherQueues = require('other_queues')
 local PendingIteration = require('pending_iteration')
 local Stored = require('stored')
 
 -- Jobs of a call, and elements of the front list that they are looked for in, one by one.
 local MOST, MOST_LOOKS = 100, 100000
+
+local STATES = { waiting = true, prioritized = true, delayed = true, ['waiting-children'] = true }
 
 return function(keys, args)
   local base = keys[1]
@@ -33,12 +36,14 @@ return function(keys, args)
   for _, id in ipairs(ids) do
     local fields = Stored.fields(redis.call('HGET', base .. 'vitals', id))
     local job = Expiry.is_due(queue, fields) and not PendingIteration.is_pending_iteration(queue, id) and Find.locate(queue, id) or nil
-    if FailUnstarted.may_fail(job) then
-      job.fields = fields
+    if job and job.record and STATES[job.state] then
+      -- it was not met in its place
+      job.fields, job.is_unsure = fields, true
       jobs[#jobs + 1] = job
     end
   end
   if #jobs > 0 then FailUnstarted.fail(queue, jobs, Expiry.REASON, keep, now_ms) end
+  OtherQueues.flush_visited(queue, now_ms)
   Events.flush_events(queue, now_ms)
   local reply = #ids == most and 1 or 0
   Memo.remember(base, client, slot, number, reply)

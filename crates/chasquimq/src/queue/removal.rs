@@ -81,14 +81,19 @@ impl Queue {
         Ok(())
     }
 
-    /// Those that a job waits for, directly or not, parents first: the base of the queue of the parent of each, the parent's id, and its own key.
-    pub(super) async fn waited_for(&self, id: &str) -> Result<Vec<[String; 3]>> {
-        let family = self.family(id, false).await?;
-        let named = |one: &Descendant| {
-            let (base, id) = family.place(one.parent).unwrap_or(&family.head);
-            [base.clone(), id.clone(), one.key.clone()]
-        };
-        Ok(family.descendants.iter().map(named).collect())
+    /// Those that these jobs wait for, directly or not, parents first: the base of the queue of the parent of each, the parent's id, and its own key.
+    pub(super) async fn waited_for(&self, ids: &[&str]) -> Result<Vec<[String; 3]>> {
+        let mut below = Vec::new();
+        for (id, is_parent) in ids.iter().zip(self.are_parents(&self.keys().base, ids).await?) {
+            if is_parent {
+                let family = self.family(id, false).await?;
+                below.extend(family.descendants.iter().map(|one| {
+                    let (base, id) = family.place(one.parent).unwrap_or(&family.head);
+                    [base.clone(), id.clone(), one.key.clone()]
+                }));
+            }
+        }
+        Ok(below)
     }
 
     /// Everybody below a job; without `ended` only what is waited for.
@@ -154,23 +159,34 @@ impl Queue {
                 asked.entry(keys.base).or_default().push((at, id));
             }
         }
-        for (base, ids) in asked {
-            let connection = self.connection().for_keys(&base);
-            for some in ids.chunks(IDS_A_CALL) {
-                let mut command = redis::cmd("SMISMEMBER");
-                command.arg(format!("{base}parents"));
-                for (_, id) in some {
-                    command.arg(id);
-                }
-                let mut found = Reply::new("the answer to SMISMEMBER", connection.send(&command).await?)?;
-                for (at, id) in some {
-                    if found.int()? == 1 {
-                        descendants[*at].place = Some((base.clone(), id.clone()));
-                    }
+        for (base, asked) in asked {
+            let (places, ids): (Vec<usize>, Vec<String>) = asked.into_iter().unzip();
+            let are_parents = self.are_parents(&base, &ids).await?;
+            for ((at, id), is_parent) in places.into_iter().zip(ids).zip(are_parents) {
+                if is_parent {
+                    descendants[at].place = Some((base.clone(), id));
                 }
             }
         }
         Ok(())
+    }
+
+    /// Which of the jobs of a queue have children of their own.
+    async fn are_parents(&self, base: &str, ids: &[impl AsRef<str>]) -> Result<Vec<bool>> {
+        let connection = self.connection().for_keys(base);
+        let mut are_parents = Vec::with_capacity(ids.len());
+        for some in ids.chunks(IDS_A_CALL) {
+            let mut command = redis::cmd("SMISMEMBER");
+            command.arg(format!("{base}parents"));
+            for id in some {
+                command.arg(id.as_ref());
+            }
+            let mut found = Reply::new("the answer to SMISMEMBER", connection.send(&command).await?)?;
+            for _ in some {
+                are_parents.push(found.int()? == 1);
+            }
+        }
+        Ok(are_parents)
     }
 
     /// Whether a worker holds one that the head waits for, directly or not.

@@ -161,6 +161,13 @@ fn a_job_is_kept_as_its_options_say() {
 }
 
 #[test]
+fn no_deadline_is_left() {
+    let mut queue = TestQueue::with(Plan::new().expiring("a", 0, 9_000_000_000_000, "{}"));
+    assert_eq!(cancel(&mut queue, &["a"]), "[1]");
+    queue.key_is("vitals", "a={fo:1010 fr:The job was cancelled: why}");
+}
+
+#[test]
 fn a_deduplication_id_is_free_again() {
     let mut queue = TestQueue::with(Plan::new().deduplicated("x", 0, &by("d")));
     assert_eq!(cancel(&mut queue, &["x"]), "[1]");
@@ -177,9 +184,11 @@ fn a_parent_is_told_as_of_any_child_that_failed() {
         .child_with("p", "c", r#"{"failParentOnFailure":true}"#);
     queue.add_flows(1000, &tree);
     queue.skip_events();
+    queue.command("DEL", "wake", &[]);
     assert_eq!(cancel(&mut queue, &["c"]), "[1]");
     queue.key_is("faults:p", "q:c");
     queue.key_is("front", "p");
+    queue.key_is("wake", "set");
     queue.events_are(
         "[X failed [c] failedReason [The job was cancelled: why] prev waiting] [X waiting [p] prev waiting-children]",
     );

@@ -10,12 +10,13 @@ use crate::given::{
 };
 
 /// Times (epoch ms) that every server takes for past, or to come.
-const PAST: i64 = 5;
+pub const PAST: i64 = 5;
 const FUTURE: i64 = 9_000_000_000_000;
 /// The first of them as options say it: it is more than a time to wait.
 const PAST_OPTION: &str = r#""expireAfter":100000000001"#;
 
-fn keep(count: i64) -> Vec<u8> {
+/// A rule of so many jobs.
+pub fn keep(count: i64) -> Vec<u8> {
     let mut keep = Packer::default();
     keep.array(3).int(count).int(-1).int(1000);
     keep.0
@@ -45,7 +46,7 @@ fn what_waits_or_is_delayed_fails_where_it_is() {
            jobs: d=[7 {{"attempts":3}} a 1] later=[7 {{}} a 1] w=[7 {{}} a 1] x=[7 {{}} a 1]
            log: 4-r1(w later x)
            state: id=4 waiting=2 references=1 gone=1
-           vitals: d={{am:1 as:1 ex:5 fo:1020 fr:job expired before it started po:1020}} later={{ex:{FUTURE}}} w={{am:1 as:1 ex:5 fo:1020 fr:job expired before it started po:1020}}
+           vitals: d={{fo:1020 fr:job expired before it started}} later={{ex:{FUTURE}}} w={{fo:1020 fr:job expired before it started}}
            wake: set"#
     ));
     let told: Vec<String> = queue
@@ -53,7 +54,7 @@ fn what_waits_or_is_delayed_fails_where_it_is() {
         .iter()
         .map(|event| format!("{} {}", event.name, event.fields[0].1))
         .collect();
-    assert_eq!(told, ["failed d", "failed w", "retries-exhausted w"]);
+    assert_eq!(told, ["failed d", "failed w"]);
 }
 
 #[test]
@@ -122,6 +123,25 @@ fn a_parent_hears_of_a_child_that_expired_and_expires_itself() {
     // nobody waits for what is left of the second
     queue.step(Step::by("w").done_record("x", ""));
     queue.key_is("failed", FAILED);
+}
+
+#[test]
+fn a_parent_and_its_child_expire_together() {
+    let mut queue = TestQueue::fresh();
+    let tree = Tree::new().root_with("p", &format!("{{{PAST_OPTION}}}")).child_with(
+        "p",
+        "c",
+        &format!(r#"{{{PAST_OPTION},"failParentOnFailure":true}}"#),
+    );
+    queue.add_flows(1000, &tree);
+    queue.skip_events();
+    assert_eq!(queue.fail_expired(), "0");
+    let told: Vec<String> = queue.told().iter().map(|event| event.name.to_string()).collect();
+    assert_eq!(told, ["failed", "failed"]);
+    for key in ["waiting-children", "front", "active"] {
+        queue.key_is(key, "(none)");
+    }
+    assert_eq!(queue.command("ZCARD", "failed", &[]), redis::Value::Int(2));
 }
 
 #[test]

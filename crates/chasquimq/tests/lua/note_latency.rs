@@ -3,7 +3,10 @@
 use chasquimq::{msgpack::Packer, redis::call::library::NOTE_LATENCY};
 use redis::Value;
 
-use crate::given::queue::{run, TestQueue};
+use crate::given::{
+    plan::Plan,
+    queue::{run, TestQueue},
+};
 
 const DAY: i64 = 1440;
 
@@ -26,15 +29,16 @@ fn field(queue: &mut TestQueue, name: &str) -> String {
     let Value::BulkString(raw) = queue.command("HGET", "latency", &[name]) else {
         return "-".into();
     };
-    let times: Vec<Vec<u64>> = rmp_serde::from_slice(&raw).expect("times");
-    let shown = times.iter().map(|of| {
+    let (waiting, running, completion, _): (Vec<u64>, Vec<u64>, Vec<u64>, u64) =
+        rmp_serde::from_slice(&raw).expect("times");
+    let shown = [waiting, running, completion].map(|of| {
         let steps: Vec<_> = of[1..]
             .chunks(2)
             .map(|pair| format!("{}={}", pair[0], pair[1]))
             .collect();
         format!("{}:{}", of[0], steps.join(","))
     });
-    shown.collect::<Vec<_>>().join(" ")
+    shown.join(" ")
 }
 
 fn fields(queue: &mut TestQueue) -> String {
@@ -47,7 +51,7 @@ fn fields(queue: &mut TestQueue) -> String {
 fn a_minute_counts_for_its_hour_its_day_and_all() {
     let mut queue = TestQueue::fresh();
     note(&mut queue, 1, &measured(DAY + 61, 4));
-    assert_eq!(fields(&mut queue), "all d1 h25 m1501");
+    assert_eq!(fields(&mut queue), "all d1 h25 id m1501");
     for name in ["all", "d1", "h25", "m1501"] {
         assert_eq!(field(&mut queue, name), "10:4=1 20:5=2 30:4=1");
     }
@@ -75,16 +79,38 @@ fn old_ones_go_when_an_hour_begins_and_all_with_the_last_day() {
     note(&mut queue, 1, &measured(0, 4));
     note(&mut queue, 2, &measured(59, 4));
     note(&mut queue, 3, &measured(180, 4));
-    assert_eq!(fields(&mut queue), "all d0 h0 h3 m0 m180 m59");
+    assert_eq!(fields(&mut queue), "all d0 h0 h3 id m0 m180 m59");
     note(&mut queue, 4, &measured(241, 4));
-    assert_eq!(fields(&mut queue), "all d0 h0 h3 h4 m180 m241");
+    assert_eq!(fields(&mut queue), "all d0 h0 h3 h4 id m180 m241");
     note(&mut queue, 5, &measured(93 * DAY, 4));
-    assert_eq!(fields(&mut queue), "all d93 h2232 m133920");
+    assert_eq!(fields(&mut queue), "all d93 h2232 id m133920");
     assert!(field(&mut queue, "all").starts_with("50:4=5"));
     let Value::Int(left) = queue.command("PTTL", "latency", &[]) else {
         panic!("no time");
     };
     assert!(left > 91 * 86_400_000, "{left}");
+}
+
+#[test]
+fn jobs_that_were_added_count_since_the_last_note() {
+    let added = |queue: &mut TestQueue, name: &str| {
+        let raw: Vec<u8> = redis::from_redis_value(queue.command("HGET", "latency", &[name])).expect("a field");
+        rmp_serde::from_slice::<(Vec<u64>, Vec<u64>, Vec<u64>, u64)>(&raw)
+            .expect("times")
+            .3
+    };
+    let mut queue = TestQueue::with(Plan::new().frame(3));
+    note(&mut queue, 1, &measured(DAY, 4));
+    assert_eq!(added(&mut queue, "all"), 0);
+    queue.add(1000, Plan::new().frame(5).record("x"));
+    for _ in 0..2 {
+        note(&mut queue, 2, &measured(DAY + 1, 4));
+    }
+    let fields = ["m1440", "m1441", "h24", "all"].map(|name| added(&mut queue, name));
+    assert_eq!(fields, [0, 6, 6, 6]);
+    queue.command("HSET", "latency", &["id", "garbage"]);
+    note(&mut queue, 3, &measured(DAY + 1, 4));
+    assert_eq!(added(&mut queue, "all"), 6);
 }
 
 #[test]

@@ -6,13 +6,15 @@ mod moves;
 mod play;
 
 use chasquimq::redis::call::library::{
-    ADD, CANCEL_JOBS, CHANGE_JOBS, CHANGE_PRIORITY, CLEAN_JOBS, COUNT_JOBS, FIND_JOBS, JOB_STATE, LIST_ACTIVE,
-    LIST_JOBS, LOG_JOB, MOVE_DELAYED, PROMOTE_JOBS, READ_JOBS, REMOVE_JOB, RETRY_JOB, RETRY_JOBS, STEP, UPDATE_JOB,
+    ADD, CANCEL_JOBS, CHANGE_JOBS, CHANGE_PRIORITY, CLEAN_JOBS, COUNT_JOBS, FAIL_EXPIRED, FIND_JOBS, JOB_STATE,
+    LIST_ACTIVE, LIST_JOBS, LOG_JOB, MOVE_DELAYED, PROMOTE_JOBS, READ_JOBS, REMOVE_JOB, RETRY_JOB, RETRY_JOBS, STEP,
+    UPDATE_JOB,
 };
 
 use self::play::Play;
 use super::{
     cancel_jobs::named,
+    fail_expired::{keep, PAST},
     find_jobs::{by_anything, STATES},
     model::bulk::by_age,
     read_jobs::{self, by_ids},
@@ -20,9 +22,9 @@ use super::{
 use crate::given::{plan::Plan, queue::TestQueue, step::Step};
 
 /// What jobs are made of. A counter that is garbage (`state`) makes every script raise before it has written anything.
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "log", "jobs", "vitals", "traces", "active", "takes", "runs", "holes", "gone", "frames", "front", "delayed",
-    "delays", "events", "failed",
+    "delays", "events", "failed", "expiring",
 ];
 const IDS: [&str; 14] = ["1", "2", "3", "4", "5", "8", "9", "x", "y", "z", "d", "e", "f", "p"];
 
@@ -112,6 +114,9 @@ impl Play {
         self.run_once(&CANCEL_JOBS, Some(7006), what, |call| {
             call.arg("why").arg(0).arg(named(&[id]));
         });
+        self.run_once(&FAIL_EXPIRED, Some(7006), what, |call| {
+            call.arg(keep(-1));
+        });
         let target = format!("{}other:", self.queue.probe.keys.base);
         let moves = ["waiting", "prioritized", "delayed", "completed", "failed"].map(|state| ("move", state));
         for (action, state) in [("promote", "delayed"), ("retry", "failed"), ("retry", "completed")]
@@ -154,6 +159,13 @@ fn other(id: &str) -> &str {
 fn jobs() -> TestQueue {
     let mut queue = read_jobs::full();
     queue.add(1011, Plan::new().prioritized("p", 3).frame(5).record("r"));
+    queue.add(
+        1012,
+        Plan::new()
+            .expiring("q", 0, PAST, "{}")
+            .expiring("s", 9000, PAST, "{}")
+            .expiring("t", 0, PAST + 9_000_000_000_000, "{}"),
+    );
     queue.command("DEL", "lease:w", &[]);
     queue
 }

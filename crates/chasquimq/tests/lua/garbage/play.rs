@@ -131,7 +131,7 @@ impl Play {
                 self.send(set.arg(&value));
                 format!("{value:?}")
             }
-            "delayed" | "failed" | "waiting-children" | "faults" => {
+            "delayed" | "failed" | "expiring" | "waiting-children" | "faults" => {
                 let (score, id) = (self.random.below(8_000_000), self.garbage(b"12"));
                 let mut add = self.on_key("ZADD", suffix);
                 self.send(add.arg(score).arg(&id));

@@ -3,7 +3,10 @@
 use chasquimq::redis::call::library::{ADD, ADD_FRAMES};
 
 use super::{drive::Drive, state::At};
-use crate::given::{plan::Plan, queue::show_reply};
+use crate::{
+    fail_expired::PAST,
+    given::{plan::Plan, queue::show_reply},
+};
 
 const CUSTOM_IDS: [&str; 6] = ["x0", "x1", "x2", "x3", "x4", "x5"];
 
@@ -125,7 +128,15 @@ impl Drive {
             let kind = *self.random.pick(&["last", "first", "delayed"]);
             self.note(format!("  {id} {kind}, priority {priority}, new: {is_new}"));
             let due_ms = if kind == "delayed" { due_ms } else { 0 };
-            plan = plan.single(custom, due_ms, kind == "first", priority);
+            let expires = priority == 0 && kind != "first" && self.random.once_in(3);
+            plan = if expires {
+                plan.expiring(custom, due_ms, PAST, "{}")
+            } else {
+                plan.single(custom, due_ms, kind == "first", priority)
+            };
+            if is_new {
+                self.model.job(&id).expires = expires;
+            }
             match kind {
                 _ if !is_new => {}
                 "delayed" => self.model.delay(&id, due_ms),

@@ -2,9 +2,9 @@
 
 use super::{
     drive::Drive,
-    state::{At, State},
+    state::{At, Job, State, EXPIRED},
 };
-use crate::{cancel_jobs::named, given::queue::run_once};
+use crate::{cancel_jobs::named, fail_expired::keep, given::queue::run_once};
 
 impl Drive {
     pub fn remove(&mut self) {
@@ -25,26 +25,32 @@ impl Drive {
         let id = self.any_id();
         self.note(format!("cancel {id}"));
         let reply = run_once!(self.queue, CANCEL_JOBS, self.model.now_ms, "", 0, named(&[&id]));
-        let now_ms = self.model.now_ms;
-        let text = Some("The job was cancelled".to_owned());
+        let text = "The job was cancelled";
         let expected = match self.model.state(&id) {
             None => "[0]",
             Some(State::Completed | State::Failed) => "[3]",
             Some(State::Active { .. }) => {
-                self.model.job(&id).fields.deferred_failure = text;
+                self.model.job(&id).fields.deferred_failure = Some(text.to_owned());
                 "[2]"
             }
             Some(_) => {
-                self.model.take_out(&id);
-                let job = self.model.job(&id);
-                job.state = State::Failed;
-                job.fields.failed_reason = text;
-                job.fields.finished_on = Some(now_ms);
-                (job.fields.delay_ms, job.fields.deferred_failure) = (None, None);
+                self.model.fail_unstarted(&id, text);
                 "[1]"
             }
         };
         self.same(&reply, expected);
+    }
+
+    pub fn fail_expired(&mut self) {
+        self.note("fail_expired".to_owned());
+        let reply = run_once!(self.queue, FAIL_EXPIRED, self.model.now_ms, keep(-1));
+        self.same(&reply, "0");
+        let jobs = self.model.jobs.iter();
+        let is_due = |job: &Job| job.is_late() && ["waiting", "prioritized", "delayed"].contains(&job.state.name());
+        let late: Vec<String> = jobs.filter(|(_, job)| is_due(job)).map(|(id, _)| id.clone()).collect();
+        for id in late {
+            self.model.fail_unstarted(&id, EXPIRED);
+        }
     }
 
     pub fn amend(&mut self) {

@@ -80,7 +80,7 @@ impl Drive {
         let (line, due_ms) = (self.model.work(), self.model.delayed.first().map(|(due_ms, _)| *due_ms));
         self.told_due = None;
         self.queue.command("DEL", "wake", &[]);
-        match self.random.below(116) {
+        match self.random.below(119) {
             0..=17 => self.add(),
             18..=64 => self.step(),
             65..=67 => self.step_again(),
@@ -102,6 +102,7 @@ impl Drive {
             108 => self.go_and_return(),
             109..=112 => self.change_picked(),
             113..=114 => self.cancel(),
+            115..=117 => self.fail_expired(),
             _ => self.pass_time(),
         }
         self.compare_wake(&line, due_ms);

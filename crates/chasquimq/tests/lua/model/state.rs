@@ -44,6 +44,18 @@ pub struct Job {
     pub is_start_unknown: bool,
     /// Its worker was lost, and cannot have started it.
     pub is_suspect: bool,
+    /// It was to start long ago.
+    pub expires: bool,
+}
+
+/// Why such a job fails.
+pub const EXPIRED: &str = "job expired before it started";
+
+impl Job {
+    /// Whether it comes too late, should it start now.
+    pub fn is_late(&self) -> bool {
+        self.expires && self.fields.attempts_started == 0 && !self.is_suspect
+    }
 }
 
 /// How a job ended, as a worker reports it.
@@ -164,6 +176,7 @@ impl Model {
             fields: StateFields::default(),
             is_start_unknown: false,
             is_suspect: false,
+            expires: false,
         };
         self.jobs.insert(id.to_owned(), job);
         true
@@ -257,7 +270,8 @@ impl Model {
         self.prioritized.clear();
         let away = self.jobs.iter_mut().filter(|(_, job)| job.state.name() != "active");
         for (id, job) in away {
-            job.is_suspect = false;
+            // BullMQ knows of neither
+            (job.is_suspect, job.expires) = (false, false);
             job.priority = job.fields.priority.unwrap_or(job.priority);
             job.fields.priority = (job.priority != 0).then_some(job.priority);
             let is_delayed = job.state.name() == "delayed";
@@ -300,6 +314,17 @@ impl Model {
         self.prioritized.retain(|(_, _, other)| other != id);
     }
 
+    /// One that nobody has taken fails for good.
+    pub fn fail_unstarted(&mut self, id: &str, reason: &str) {
+        self.take_out(id);
+        let now_ms = self.now_ms;
+        let job = self.job(id);
+        (job.state, job.expires) = (State::Failed, false);
+        job.fields.failed_reason = Some(reason.to_owned());
+        job.fields.finished_on = Some(now_ms);
+        (job.fields.delay_ms, job.fields.deferred_failure) = (None, None);
+    }
+
     pub fn remove(&mut self, id: &str) {
         self.take_out(id);
         self.jobs.remove(id);
@@ -307,6 +332,7 @@ impl Model {
 
     /// A job that ended in this state is to run again.
     pub fn begin_again(&mut self, id: &str, state: &str) {
+        self.job(id).expires = false;
         let fields = &mut self.job(id).fields;
         if state == "failed" {
             fields.failed_reason = None;
@@ -360,6 +386,9 @@ impl Model {
         let (now_ms, claim) = (self.now_ms, self.claim);
         for id in &taken {
             let job = self.job(id);
+            if job.is_late() {
+                job.fields.deferred_failure.get_or_insert_with(|| EXPIRED.to_owned());
+            }
             job.state = State::Active {
                 owner: owner.to_owned(),
                 claim,
