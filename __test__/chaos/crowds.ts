@@ -45,7 +45,8 @@ export function crowdsInLog(moves: Iterable<Moved>, kindOf: (id: string) => stri
 }
 
 function crowdsOf(kind: string, spans: Span[]): string[] {
-  spans.sort((one, other) => one.from - other.from);
+  // one that was over in the millisecond in which it began may have ended before others that began in it
+  spans.sort((one, other) => one.from - other.from || one.to - other.to);
   const found: string[] = [];
   let running: Span[] = [];
   for (const span of spans) {

@@ -75,6 +75,16 @@ describe('chaos.account', () => {
     expect(accountOf([...lines, ...others], ends)).toEqual({ unheard: 0, wrong });
   });
 
+  it('a job of a group that began and ended in one millisecond ran before another that began in it', () => {
+    const lines = [
+      ...ran('a', 'tenant-1', 9_100, 9_120),
+      ...ran('b', 'tenant-1', 9_105, 9_110),
+      ...ran('c', 'tenant-1', 9_105, 9_105),
+    ];
+    const ends = ['a', 'b', 'c'].map((key): [string, string] => [key, `1.${key} ${key}`]);
+    expect(accountOf(lines, ends)).toEqual({ unheard: 0, wrong: [] });
+  });
+
   it.each([
     ['before one of the two is left is wrong', 'b active', ['crowded']],
     ['once one of the two waits again is right', 'b waiting', []],
