@@ -1,13 +1,13 @@
 /** The account of every job: what the ledgers, the event log and the server's state say about it, held against each other. */
 import type { Left } from './calm.js';
-import { crowdsIn } from './crowds.js';
+import { crowdsIn, crowdsInLog } from './crowds.js';
 import { Excuses, LastWords } from './excuses.js';
 import type { Cause, Repeat } from './excuses.js';
 import type { Injected } from './faults.js';
 import { watchIdleness } from './idle.js';
 import type { Calm, Idleness } from './idle.js';
 import { enter, jobOf, keyOfEnd, keysById } from './jobs.js';
-import type { JobAccount, Recorded } from './jobs.js';
+import type { JobAccount, Moved, Recorded } from './jobs.js';
 import type { Entry } from './ledger.js';
 
 /** A job that ended, as the server keeps it. */
@@ -27,6 +27,8 @@ export interface Evidence {
   /** Times in which the whole machine stood still: leases may have ended that nobody took away. */
   readonly standstills: readonly Cause[];
   readonly recorded: readonly Recorded[];
+  /** By the event log, in its order. */
+  readonly moves: readonly Moved[];
   /** What the QueueEvents heard that listened through all faults. */
   readonly observed: readonly Recorded[];
   readonly kept: readonly Kept[];
@@ -103,7 +105,17 @@ export function faultless({ wrong }: Account): boolean {
 /** Answers after which nothing of a call was carried out. */
 const REFUSAL = /^(OOM|READONLY|MISCONF|NOREPLICAS|CLUSTERDOWN) |^Queue \S+ is full: /;
 
-export function settle({ entries, faults, standstills, recorded, observed, kept, left, calms }: Evidence): Account {
+export function settle({
+  entries,
+  faults,
+  standstills,
+  recorded,
+  moves,
+  observed,
+  kept,
+  left,
+  calms,
+}: Evidence): Account {
   const jobs = new Map<string, JobAccount>();
   const wrong = nothingWrong();
   for (const entry of entries) enter(entry, jobs, wrong.said);
@@ -130,7 +142,12 @@ export function settle({ entries, faults, standstills, recorded, observed, kept,
 
   const { neglects, ...idleness } = watchIdleness(jobs, entries, calms);
   wrong.neglected.push(...neglects);
-  wrong.crowded.push(...crowdsIn(jobs.values()));
+  // of a number that two jobs had, either may be meant
+  const kindOf = (id: string) => {
+    const [key, other] = keysOf.get(id) ?? [];
+    return key === undefined || other !== undefined ? undefined : jobs.get(key)?.kind;
+  };
+  wrong.crowded.push(...crowdsIn(jobs.values()), ...crowdsInLog(moves, kindOf));
 
   const sent = [...jobs.values()].filter(({ kind }) => kind !== 'iteration');
   const ended = (state: string) => sent.filter(({ ends }) => ends[0]?.state === state).length;

@@ -9,6 +9,13 @@ export interface Recorded {
   readonly text: string;
 }
 
+/** What the event log says of where a job is. */
+export interface Moved {
+  readonly id: string;
+  /** The event. */
+  readonly to: string;
+}
+
 /** One run of a job's handler. */
 export interface Run {
   readonly at: number;

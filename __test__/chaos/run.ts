@@ -176,10 +176,10 @@ class ChaosRun {
         readLedger(member.ledgerOf(life), `${member.name}.${life}`),
       ).flat(),
     );
-    const { log: recorded } = await this.#wholeLog(connection, observer);
+    const { log: recorded, moves } = await this.#wholeLog(connection, observer);
     const faults = this.#faults.filter(({ at }) => at > 0);
     const kept = await keptJobs(control);
-    const evidence = { entries, faults, standstills, recorded, observed: observer.log, kept, left, calms };
+    const evidence = { entries, faults, standstills, recorded, moves, observed: observer.log, kept, left, calms };
     const settled = settle(evidence);
     const said = [...settled.wrong.said, ...this.#deaths];
     const account = { ...settled, wrong: { ...settled.wrong, said, blocked: [blocked].flat() } };

@@ -3,14 +3,17 @@ import type { EventEmitter } from 'node:events';
 import { QueueEvents } from '../../src/index.js';
 import type { Queue, RedisOptions } from '../../src/index.js';
 import type { Kept } from './account.js';
-import type { Recorded } from './jobs.js';
+import type { Moved, Recorded } from './jobs.js';
 import { shortened } from './ledger.js';
 
 const PAGE = 1_000;
+/** What tells where a job is from now on. */
+const MOVES = ['active', 'waiting', 'delayed', 'waiting-children', 'stalled', 'completed', 'failed', 'removed'];
 
 /** A QueueEvents from the beginning of the log on. */
 export class Listener {
   readonly log: Recorded[] = [];
+  readonly moves: Moved[] = [];
   atEnd = false;
   readonly #events: QueueEvents;
 
@@ -23,6 +26,8 @@ export class Listener {
     this.#events.on('failed', ({ jobId, failedReason }) =>
       this.log.push({ id: jobId, state: 'failed', text: failedReason }),
     );
+    for (const to of MOVES)
+      (this.#events as EventEmitter).on(to, ({ jobId: id }: { jobId: string }) => this.moves.push({ id, to }));
     (this.#events as EventEmitter).on('end-of-run', () => (this.atEnd = true));
   }
 

@@ -24,5 +24,8 @@ it('bull-board answers the same over either library, its flow tree included', as
   expect(expected.filter((line) => /"GET [^"]+","status":5\d\d/.test(line))).toEqual([]);
   // its flow producer shares the queue's backend
   expect(expected).toContain('flows true true');
-  expect(await answers('chasquimq')).toEqual(expected);
+  const ours = await answers('chasquimq');
+  expect(ours).toEqual(expected);
+  const listsWaiting = ours.find((line) => /"GET [^"]+status=waiting/.test(line)) ?? '';
+  expect(listsWaiting.match(/"id":"shared"/g), 'a job of a group is shown once').toHaveLength(1);
 });

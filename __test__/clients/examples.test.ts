@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { copyExample, exampleEnvironment, exampleNames, neededBy } from '../support/examples.js';
+import { OwnPostgres } from '../support/own-postgres.js';
 import { Registry } from '../support/registry.js';
 import { useOwnServer } from '../support/use-own-server.js';
 import { until } from '../support/waiting.js';
@@ -36,8 +37,8 @@ class Example {
   readonly #process: ChildProcess;
   readonly #ended: Promise<unknown[]>;
 
-  private constructor(project: string, args: string[]) {
-    const here = { PORT: '0', REDIS_URL: `redis://127.0.0.1:${own.server.port}` };
+  private constructor(project: string, args: string[], more: NodeJS.ProcessEnv = {}) {
+    const here = { ...more, PORT: '0', REDIS_URL: `redis://127.0.0.1:${own.server.port}` };
     const env = { ...exampleEnvironment(folder, registry.url), ...here };
     // a group: a signal reaches all that the command has started, as in a terminal
     this.#process = spawn('npm', args, { cwd: project, env, detached: true, stdio: 'pipe' });
@@ -48,12 +49,12 @@ class Example {
   }
 
   /** Installs an example into a folder of its own, and starts it. */
-  static async start(name: string): Promise<Example> {
+  static async start(name: string, env: NodeJS.ProcessEnv = {}): Promise<Example> {
     const project = copyExample(name, folder);
     const install = new Example(project, ['install']);
     const [code] = await install.#ended;
     expect(code, install.output).toBe(0);
-    return (running = new Example(project, ['start']));
+    return (running = new Example(project, ['start'], env));
   }
 
   /** What it said that matches. */
@@ -150,10 +151,22 @@ it('figures for Prometheus, and traces', { timeout: LONG_MS }, async () => {
   await example.stop();
 });
 
+it('an INSERT for many jobs', { timeout: LONG_MS }, async () => {
+  const postgres = await OwnPostgres.start();
+  try {
+    const example = await Example.start('batch-insert', { DATABASE_URL: postgres.url });
+    await example.said(/one job a call: 19999 rows, 1 failed, \d+ rows a second/);
+    await example.said(/up to 500 jobs a call: 19999 rows, 1 failed, \d+ rows a second/);
+    await example.ended();
+  } finally {
+    await postgres.close();
+  }
+});
+
 it('none is left out', () => {
   const tested = readFileSync(new URL(import.meta.url), 'utf8');
   // an example of a migration has a test of its own
-  expect(exampleNames().filter((name) => !tested.includes(`start('${name}')`) && name !== 'migration')).toEqual([]);
+  expect(exampleNames().filter((name) => !tested.includes(`start('${name}'`) && name !== 'migration')).toEqual([]);
 });
 
 it('a running system that moves from BullMQ', { timeout: LONG_MS }, async () => {

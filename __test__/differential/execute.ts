@@ -13,6 +13,7 @@ import type { Base } from './open-worker.js';
 import type { Action, JobPlan, Observation, Program, SeenJob, Step } from './program.js';
 import { Runs } from './runs.js';
 import { settle } from './settle.js';
+import { planOf } from './plans.js';
 import { Signals } from './signals.js';
 import { isClose, isOfTime, iterationText, timeless, withoutDelays } from './times.js';
 import { decode, messageOf, shown, UUID } from './values.js';
@@ -27,6 +28,8 @@ export interface Place extends Base {
   readonly lib: Library;
   /** It ranks jobs that ended in one millisecond by their ids: which of them it keeps is then a question of speed. */
   readonly ranksByMillisecond: boolean;
+  /** Where it has none, jobs of groups are added without, and steps about groups do nothing but to remove jobs. */
+  readonly hasGroups: boolean;
   /** Rejections that nobody handled, and exceptions that nobody caught, since the program began. */
   readonly unhandled: string[];
   /** Processes for workers that are apart. */
@@ -77,6 +80,8 @@ class World {
   /** Names of jobs of schedulers, and whether their iterations follow each other closely. */
   readonly #scheduled = new Map<string, boolean>();
   readonly #taken = new Map<string, Taken>();
+  /** Jobs that BullMQ removed in the place of a group. */
+  readonly #deleted = new Set<string>();
   readonly #answers: Record<string, string> = {};
   readonly #flowErrors: string[] = [];
   readonly #base: Base;
@@ -166,6 +171,9 @@ class World {
         return await this.#cancel(step);
       case 'queue':
         return await this.#callQueue(step);
+      case 'group':
+        await this.#callGroup(step);
+        return undefined;
       case 'job':
         return await this.#callJob(step);
       case 'take':
@@ -221,7 +229,14 @@ class World {
   }
 
   #opts({ opts = {} }: JobPlan): object {
-    return decode(opts) as object;
+    const { group, ...others } = decode(opts) as { group?: { priority?: number } };
+    if (!group) return others;
+    if (this.place.hasGroups) return { ...others, group };
+    return { ...others, ...(group.priority && { priority: group.priority }) };
+  }
+
+  #groupOf(name: string): string | undefined {
+    return (planOf(name, this.program)?.opts?.group as { id: string } | undefined)?.id;
   }
 
   #tree(plan: JobPlan, queue: number): FlowJob {
@@ -307,6 +322,22 @@ class World {
     return shown(jobs ? (answer as Job[]).map(({ name }) => name) : answer.map(String).sort());
   }
 
+  async #callGroup({ queue, method, args }: Extract<Step, { do: 'group' }>): Promise<void> {
+    const target = this.#queues[queue];
+    if (this.place.hasGroups) {
+      await (target as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>)[method](...args);
+    } else if (method === 'deleteGroup') {
+      for (const job of await target.getJobs(['waiting', 'prioritized']))
+        if (this.#groupOf(job.name) === args[0]) await job.remove().then(() => this.#deleted.add(job.name));
+    }
+  }
+
+  /** A group is deleted as a queue is drained, of which no job tells. One with a priority in its group waits as any other. */
+  #eventsInGroup(name: string, events: readonly string[]): string[] {
+    const own = this.#deleted.has(name) ? events.slice(0, -1) : events;
+    return own.map((event) => event.replace('"prioritized"', '"wait"'));
+  }
+
   /** `job:key` stands for the id of that job. */
   #idOf(arg: string): string {
     return arg.startsWith('job:') ? (this.#jobs.get(arg.slice(4))?.id ?? 'no-such-job') : arg;
@@ -386,8 +417,13 @@ class World {
       workers,
       unhandled: [...this.place.unhandled, ...this.#flowErrors.map((text) => `error event: ${text}`)],
       ...(neglects && { neglects }),
-      ...(this.program.ordered && { order: this.#runs.order }),
+      ...(this.program.ordered && { order: this.#orderInGroups() }),
     });
+  }
+
+  #orderInGroups(): string[] {
+    const groupOf = (name: string) => this.#groupOf(name) ?? '';
+    return this.#runs.order.toSorted((one, other) => groupOf(one).localeCompare(groupOf(other)));
   }
 
   async #seen(name: string): Promise<SeenJob> {
@@ -396,13 +432,19 @@ class World {
     const job = await this.#queues[queue]?.getJob(id);
     const own = job?.name === name ? job : undefined;
     const logs = own && (await this.#queues[queue].getJobLogs(id));
+    const fields = own ? { ...fieldsOf(own), logs: shown(logs) } : {};
+    const heard = this.#observer.eventsOf(name);
+    if (this.#groupOf(name) !== undefined) {
+      Object.assign(fields, { opts: 'of a group', priority: 'of a group' });
+      Object.assign(heard, { events: this.#eventsInGroup(name, heard.events) });
+    }
     return {
       // where handlers add jobs it is a question of luck
       id: this.#handlersAddTo(queue) ? 'any' : id,
       state: own ? await own.getState() : 'gone',
-      fields: own ? { ...fieldsOf(own), logs: shown(logs) } : {},
+      fields,
       runs: this.#runs.of(name),
-      ...this.#observer.eventsOf(name),
+      ...heard,
     };
   }
 

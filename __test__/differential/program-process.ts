@@ -31,6 +31,7 @@ async function run({ program, prefix: name }: Task): Promise<void> {
     const observation = await execute(program, {
       ...{ lib, connection, prefix, unhandled, pool },
       ranksByMillisecond: library === 'bullmq',
+      hasGroups: library === 'chasquimq',
       ...(library === 'chasquimq' && { watched: mastersOf(redis) }),
     });
     process.send?.({ observation });

@@ -97,6 +97,8 @@ export type Step =
   | { readonly do: 'signal'; readonly signal: string }
   | { readonly do: 'cancel'; readonly key: string; readonly reason?: string }
   | { readonly do: 'queue'; readonly queue: number; readonly method: string; readonly args: readonly Plain[] }
+  /** A method of a queue that is about a group. */
+  | { readonly do: 'group'; readonly queue: number; readonly method: string; readonly args: readonly Plain[] }
   | { readonly do: 'job'; readonly key: string; readonly method: JobMethod; readonly args: readonly Plain[] }
   /** A manual worker takes a job, which is known as `as` from then on. */
   | { readonly do: 'take'; readonly worker: number; readonly as: string }
@@ -121,7 +123,7 @@ export interface Observation {
   readonly unhandled: readonly string[];
   /** Jobs that waited beside an idle worker, where that is watched (watch.ts). */
   readonly neglects?: readonly SeenNeglect[];
-  /** Names of jobs in the order of their starts, of an ordered program. */
+  /** Names of jobs in the order of their starts, of an ordered program: group by group. */
   readonly order?: readonly string[];
 }
 

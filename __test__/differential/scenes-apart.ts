@@ -49,7 +49,7 @@ function length(draft: Draft): Action[] {
 const THROWN: readonly Thrown[] = ['error', 'unrecoverable', 'named', 'text', 'object', 'circular', 'longMessage'];
 
 /** A job that comes to an end, whatever it does. */
-function ending(draft: Draft, childQueue = -1, timed = true): JobPlan & { readonly script: Action[][] } {
+export function ending(draft: Draft, childQueue = -1, timed = true): JobPlan & { readonly script: Action[][] } {
   const { script = [], ...plan } = job(draft, { childQueue, timed });
   const isOdd = (action: Action) => action.do === 'throw' && !THROWN.includes(action.what);
   const tame = (action: Action): Action => (isOdd(action) ? { do: 'throw', what: 'error', text: 'odd' } : action);

@@ -3,6 +3,7 @@ import type { Draft } from './generate.js';
 import type { Action, JobPlan, Step } from './program.js';
 import { admin, overall } from './administration.js';
 import { behind, killed, mixed, shared } from './scenes-apart.js';
+import { abandonedGroups, familiesInGroups, inGroups, inOrderOfGroups } from './scenes-of-groups.js';
 import { rates, scheduled, scheduledAnew } from './scenes-of-time.js';
 import { accepted, FAILURE_OPTIONS, job, jobOpts, sandboxJob, strategy, withoutExtending } from './scripts.js';
 import type { Plain } from './values.js';
@@ -38,6 +39,10 @@ export const SCENES: readonly Scene[] = [
   { weight: 3, play: behind },
   { weight: 2, play: shared },
   { weight: 1, play: killed },
+  { weight: 4, play: inGroups },
+  { weight: 2, play: familiesInGroups },
+  { weight: 3, play: inOrderOfGroups },
+  { weight: 1, play: abandonedGroups },
 ];
 
 function worker(draft: Draft, queue: number, concurrency: number = draft.oneOf(CONCURRENCY)): number {

@@ -29,9 +29,9 @@ export function copyExample(name: string, folder: string): string {
 
 /** What npm runs in, for an example: it asks this registry, and knows nothing of an npm that has started this process. */
 export function exampleEnvironment(folder: string, registry: string): NodeJS.ProcessEnv {
-  const { PATH, TMPDIR, PORT, REDIS_URL } = process.env;
+  const { PATH, TMPDIR, PORT, REDIS_URL, DATABASE_URL } = process.env;
   return {
-    ...{ PATH, TMPDIR, PORT, REDIS_URL, HOME: join(folder, 'home') },
+    ...{ PATH, TMPDIR, PORT, REDIS_URL, DATABASE_URL, HOME: join(folder, 'home') },
     ...{ npm_config_registry: registry, npm_config_update_notifier: 'false', npm_config_audit: 'false' },
   };
 }

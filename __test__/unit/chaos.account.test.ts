@@ -33,7 +33,11 @@ function accountOf(
   lines: readonly string[],
   ends: readonly [id: string, key: string][],
   heardAlso: readonly string[] = [],
+<<<<<<< HEAD
   failed?: string,
+=======
+  moves: readonly string[] = [],
+>>>>>>> groups2
 ) {
   const entries = lines.map((line): Entry => {
     const [at, event = '', ...words] = line.split(' ');
@@ -49,6 +53,7 @@ function accountOf(
     faults,
     standstills: [],
     recorded,
+    moves: moves.map((text) => ({ id: text.split(' ')[0] ?? '', to: text.split(' ')[1] ?? '' })),
     observed,
     kept: kept,
     left: [],
@@ -75,6 +80,29 @@ describe('chaos.account', () => {
     const others = ran('d', 'tenant-2', 9_105, 9_106);
     const ends = ['a', 'b', 'c', 'd'].map((key): [string, string] => [key, `1.${key} ${key}`]);
     expect(accountOf([...lines, ...others], ends)).toEqual({ unheard: 0, wrong });
+  });
+
+  it('a job of a group that began and ended in one millisecond ran before another that began in it', () => {
+    const lines = [
+      ...ran('a', 'tenant-1', 9_100, 9_120),
+      ...ran('b', 'tenant-1', 9_105, 9_110),
+      ...ran('c', 'tenant-1', 9_105, 9_105),
+    ];
+    const ends = ['a', 'b', 'c'].map((key): [string, string] => [key, `1.${key} ${key}`]);
+    expect(accountOf(lines, ends)).toEqual({ unheard: 0, wrong: [] });
+  });
+
+  it.each([
+    ['before one of the two is left is wrong', 'b active', ['crowded']],
+    ['once one of the two waits again is right', 'b waiting', []],
+  ])('a third job of a group that the event log says is active %s', (_, before, wrong) => {
+    const lines = [
+      ...ran('a', 'tenant-1', 9_100, 9_101),
+      ...ran('b', 'tenant-1', 9_102, 9_103),
+      ...ran('c', 'tenant-1', 9_104, 9_105),
+    ];
+    const ends = ['a', 'b', 'c'].map((key): [string, string] => [key, `1.${key} ${key}`]);
+    expect(accountOf(lines, ends, [], ['a active', 'b active', before, 'c active'])).toEqual({ unheard: 0, wrong });
   });
 
   it.each<[string, number, { unheard: number; wrong: string[] }]>([
@@ -115,6 +143,7 @@ describe('chaos.account', () => {
         faults: [],
         standstills: [],
         recorded,
+        moves: [],
         observed: recorded,
         kept,
         left: [],
@@ -228,7 +257,7 @@ describe('chaos.account', () => {
         const [by = '', at, event = '', ...words] = line.split(' ');
         return { at: Number(at), event, by, words };
       });
-      const nothing = { faults: [], standstills: [], recorded: [], observed: [], kept: [], left: [] };
+      const nothing = { faults: [], standstills: [], recorded: [], moves: [], observed: [], kept: [], left: [] };
       return settle({ entries, ...nothing, calms: [{ ...calm, ...about }] }).wrong.neglected.length;
     };
 

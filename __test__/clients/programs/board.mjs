@@ -4,7 +4,7 @@ import { base, close, hasOurFlows, queues } from './board-app.mjs';
 
 const { QUEUE } = process.env;
 
-const JOBS = ['good', 'bad', 'ended', 'open', 'waits', 'late', 'urgent', 'nobody'];
+const JOBS = ['good', 'bad', 'ended', 'open', 'waits', 'late', 'urgent', 'shared', 'nobody'];
 const STATES = ['latest', 'active', 'waiting', 'waiting-children', 'prioritized', 'completed', 'failed', 'delayed'];
 const OF_QUEUE = ['metrics', 'default-job-options', 'workers', 'rate-limit', 'job-data-schema'];
 
@@ -108,6 +108,8 @@ async function act(request) {
   console.log('counts', JSON.stringify(await Promise.all(queues.map((each) => each.getJobCounts()))));
 }
 
+// in a group, which BullMQ does not have
+await queues[0].add('shared', {}, { jobId: 'shared', group: { id: 'tenant' } });
 for (const request of reads) await ask(request);
 for (const request of acts) await act(request);
 // the board cleans what is older than some seconds: all of it is now, however fast this went

@@ -110,7 +110,10 @@ end
 -- Notes the starts of a group that has a limit.
 local function count_starts(queue, group)
   local key, taken = Groups.starts_key(queue, group.name), #group.ids
-  if redis.call('INCRBY', key, taken) == taken then redis.call('PEXPIRE', key, State.whole(group.window_ms)) end
+  local starts = redis.pcall('INCRBY', key, taken)
+  -- in the place of what is no number
+  if type(starts) == 'table' then redis.call('SET', key, taken) end
+  if type(starts) == 'table' or starts == taken then redis.call('PEXPIRE', key, State.whole(group.window_ms)) end
 end
 
 -- Takes out what was drawn of a group.

@@ -1,5 +1,6 @@
 //! Random operations on jobs of groups. After each one every key is compared with the others (`probe::check`), and what was taken with the rules of its step:
-//! no group has more active jobs than its concurrency, a paused group starts none, and in the end every job has run.
+//! no group has more active jobs than its concurrency, a paused group starts none, no job overtakes one of its group and priority that was added before it, and
+//! in the end every job has run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +32,13 @@ struct Drive {
     // the group of each job that is active
     active: BTreeMap<String, String>,
     paused: BTreeSet<&'static str>,
+    // what was set for a group by hand
+    concurrency: BTreeMap<String, i64>,
     unfinished: BTreeSet<String>,
+    // those that wait where they were added: their priorities
+    in_order: BTreeMap<String, u64>,
+    // the number of the job that started last, of those in order, by group and priority
+    last: BTreeMap<(String, u64), u64>,
 }
 
 /// The group in an id.
@@ -48,7 +55,10 @@ impl Drive {
             added: 0,
             active: BTreeMap::new(),
             paused: BTreeSet::new(),
+            concurrency: BTreeMap::new(),
             unfinished: BTreeSet::new(),
+            in_order: BTreeMap::new(),
+            last: BTreeMap::new(),
         }
     }
 
@@ -65,7 +75,11 @@ impl Drive {
             };
             // below 0: a group of strict order from now on
             let weight = *self.random.pick(&[0.0, 0.0, 3.0, -1.0]);
-            plan = plan.grouped_within(&id, due_ms, (group, 0, weight), self.random.below(3) as i64);
+            let priority = self.random.below(3);
+            plan = plan.grouped_within(&id, due_ms, (group, 0, weight), priority as i64);
+            if due_ms == 0 {
+                self.in_order.insert(id.clone(), priority);
+            }
             self.unfinished.insert(id);
         }
         if self.random.once_in(5) {
@@ -130,15 +144,26 @@ impl Drive {
             };
             for id in Tree::one(columns).items()[0].items().iter().map(Tree::string) {
                 let group = group_of(&id);
+                self.check_order(&id, &group);
                 assert!(
                     !self.paused.contains(group.as_str()),
                     "{id} starts while its group is paused"
                 );
                 assert_eq!(self.active.insert(id.clone(), group.clone()), None, "{id} starts twice");
                 let running = self.active.values().filter(|other| **other == group).count() as i64;
-                assert!(group == "-" || running <= CONCURRENCY, "{running} of {group} run");
+                let most = *self.concurrency.get(&group).unwrap_or(&CONCURRENCY);
+                assert!(group == "-" || running <= most, "{running} of {group} run");
             }
         }
+    }
+
+    fn check_order(&mut self, id: &str, group: &str) {
+        let Some(priority) = self.in_order.remove(id) else {
+            return;
+        };
+        let number: u64 = id[1..].parse().expect("a number");
+        let before = self.last.insert((group.to_owned(), priority), number);
+        assert!(before < Some(number), "{id} starts after {before:?}");
     }
 
     fn lose(&mut self) {
@@ -155,7 +180,39 @@ impl Drive {
             self.paused.remove(group);
             "resume"
         };
-        run_once!(self.queue, SET_GROUP, self.now_ms, group, what, "", "");
+        self.set_group(group, what, "");
+    }
+
+    fn set_group(&mut self, group: &str, what: &str, value: &str) {
+        run_once!(self.queue, SET_GROUP, self.now_ms, group, what, value, "");
+    }
+
+    /// How many jobs of a group start is set, or lifted.
+    fn set_one(&mut self) {
+        let group = *self.random.pick(&GROUPS);
+        let value = self.random.below(4);
+        let text = if value == 0 { String::new() } else { value.to_string() };
+        if self.random.once_in(2) {
+            return self.set_group(group, "weight", &text);
+        }
+        self.set_group(group, "concurrency", &text);
+        if value == 0 {
+            self.concurrency.remove(group);
+        } else {
+            self.concurrency.insert(group.to_owned(), value as i64);
+        }
+    }
+
+    /// A group is deleted: the jobs that wait in it, and what was set for it.
+    fn delete_one(&mut self) {
+        let group = *self.random.pick(&GROUPS);
+        let ids = change(&mut self.queue, "remove", "waiting", &by_text("group", group), 1000);
+        for id in ids.split_whitespace() {
+            self.unfinished.remove(id);
+        }
+        self.set_group(group, "forget", "");
+        self.paused.remove(group);
+        self.concurrency.remove(group);
     }
 
     fn touch_one(&mut self) {
@@ -164,6 +221,7 @@ impl Drive {
             return;
         }
         let id = self.random.pick(&ids).clone();
+        self.in_order.remove(&id);
         match self.random.below(3) {
             0 => drop(run_once!(self.queue, CHANGE_PRIORITY; &id, self.random.below(4), 0)),
             1 if !self.active.contains_key(&id) => {
@@ -195,7 +253,9 @@ impl Drive {
 
     fn operate(&mut self) {
         self.now_ms += self.random.below(30);
-        match self.random.below(13) {
+        match self.random.below(16) {
+            15 if self.random.once_in(3) => self.delete_one(),
+            13..=15 => self.set_one(),
             12 => self.change_some(),
             0..=3 => self.add(),
             4..=7 => {
@@ -212,7 +272,7 @@ impl Drive {
     fn end(&mut self) {
         self.now_ms = END_MS;
         for group in std::mem::take(&mut self.paused) {
-            run_once!(self.queue, SET_GROUP, self.now_ms, group, "resume", "", "");
+            self.set_group(group, "resume", "");
         }
         for _ in 0..500 {
             if self.unfinished.is_empty() {

@@ -2,6 +2,7 @@
 //! the queue for ever where it is.
 
 mod families;
+mod groups;
 mod moves;
 mod play;
 

@@ -118,20 +118,21 @@ impl Play {
     fn spoil(&mut self, suffix: &str) -> String {
         match suffix.split(':').next().unwrap_or_default() {
             "log" | "events" => self.spoil_stream(suffix),
-            "parents" | "children" | "spans" => self.spoil_set(suffix),
+            "parents" | "children" | "spans" | "group-holds" => self.spoil_set(suffix),
             "front" => {
                 let id = self.garbage(b"12");
                 let mut push = self.on_key("LPUSH", suffix);
                 self.send(push.arg(&id));
                 format!("{id:?}")
             }
-            "delays" => {
+            "delays" | "turns" | "group-starts" => {
                 let value = self.garbage(&[7; 24]);
                 let mut set = self.on_key("SET", suffix);
                 self.send(set.arg(&value));
                 format!("{value:?}")
             }
-            "delayed" | "failed" | "expiring" | "waiting-children" | "faults" => {
+            "delayed" | "failed" | "expiring" | "waiting-children" | "faults" | "grouped" | "groups"
+            | "groups-limited" | "groups-maxed" | "groups-paused" | "group" => {
                 let (score, id) = (self.random.below(8_000_000), self.garbage(b"12"));
                 let mut add = self.on_key("ZADD", suffix);
                 self.send(add.arg(score).arg(&id));
