@@ -1,6 +1,6 @@
 /**
  * ChasquiMQ: BullMQ's API on a Rust engine. Every name and signature here is BullMQ 6.7.0's, but for `NotSupportedError`, `BatchOptions`,
- * `WorkerCloseOptions`, what concerns groups, time limits, deadlines and observables, and the names that BullMQ's paid edition has for these classes.
+ * `WorkerCloseOptions`, what concerns groups, limits of keys, time limits, deadlines and observables, and the names that BullMQ's paid edition has for these classes.
  *
  * @module chasquimq
  */
@@ -45,6 +45,7 @@ export { Worker } from './worker/worker.js';
 export type * from './options/connection.js';
 export type * from './options/flow.js';
 export type { GroupLimit, JobGroupOptions, WorkerGroupOptions } from './options/group.js';
+export type { KeyLimit } from './options/key-limits.js';
 export type * from './options/job.js';
 export type * from './options/queue.js';
 export type * from './options/queue-events.js';

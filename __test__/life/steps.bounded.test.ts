@@ -1,6 +1,6 @@
 // However much ends at once, and however large results and errors are, no script keeps the server from others for long.
 import { describe, expect, it } from 'vitest';
-import { Queue, Worker, type Job } from '../../src/index.js';
+import { Queue, Worker, type Job, type JobsOptions } from '../../src/index.js';
 import { useOwnServer } from '../support/use-own-server.js';
 import { Gate, EventLog, until } from '../support/waiting.js';
 import { watchdog } from '../support/watchdog.js';
@@ -40,23 +40,28 @@ describe('steps of what ends at once', () => {
 
   const text = (i: number, length: number) => `${i}`.padEnd(length, 'r');
 
-  it('20,000 jobs that have expired', async () => {
-    const name = 'expired';
+  it.each<[string, (i: number) => JobsOptions, (queue: Queue) => Promise<number>]>([
+    ['expired', () => ({ expireAfter: new Date(Date.now() - 1_000) }), (queue) => queue.getFailedCount()],
+    [
+      'without room in their keys',
+      (i) => ({ limits: [i % 40, 40 + (i % 7)].map((key) => ({ key: `${key}`, max: 1, duration: 3_600_000 })) }),
+      async (queue) => (await queue.getDelayedCount()) + (await queue.getFailedCount()),
+    ],
+  ])('20,000 jobs: %s', async (name, optsOf, countSettled) => {
     const queue = new Queue(name, { connection: own.connection });
-    await queue.pause();
-    const opts = { expireAfter: new Date(Date.now() - 1_000) };
+    if (name === 'expired') await queue.pause();
     for (let i = 0; i < 20; i++) {
       await queue.addBulk(
         Array.from({ length: 1_000 }, (_, k) => ({
           name: 'job',
           data: k,
-          opts: k % 2 ? opts : { ...opts, lifo: true },
+          opts: k % 2 ? optsOf(k) : { ...optsOf(k), lifo: true },
         })),
       );
     }
     const dog = await watchdog(own.redis, { about: name });
-    const worker = new Worker(name, () => Promise.reject(new Error('none runs')), { connection: own.connection });
-    await until('all to fail', async () => (await queue.getFailedCount()) === 20_000, LONG_MS);
+    const worker = new Worker(name, () => Promise.reject(new Error('once')), { connection: own.connection });
+    await until('all to be settled', async () => (await countSettled(queue)) === 20_000, LONG_MS);
     await dog.end();
     await worker.close();
     await queue.close();

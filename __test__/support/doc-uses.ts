@@ -168,6 +168,11 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
   ],
   'docs/guides/rate-limits.md': [
     {
+      with: "'smtp'",
+      after: "await new Promise<void>((done) => worker.on('completed', ({ name }) => name === 'other' && done()));",
+      says: ['first', 'other'],
+    },
+    {
       with: 'max: 100,',
       before: 'const send = async (job: Job) => job.name;',
       after: "const ended = once(worker, 'completed'); await queue.add('news', {}); console.log((await ended)[1]);",

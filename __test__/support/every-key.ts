@@ -85,7 +85,9 @@ export async function fillEveryKey(stage: Stage, redis: Redis, part: string): Pr
   const children = ['child-1', 'child-2'].map((name) => ({ name, queueName }));
   await stage.flowProducer().add({ name: 'parent', queueName, children });
   await redis.set(`{bull:${queueName}}:stash:nobody:1:1:1`, 'a frame', 'PX', HOUR_MS);
-  await redis.set(`{bull:${queueName}}:gatherer`, 'nobody', 'PX', HOUR_MS);
+  for (const key of ['gatherer', 'key-limit:nobody'])
+    await redis.set(`{bull:${queueName}}:${key}`, 'nobody', 'PX', HOUR_MS);
+  await redis.zadd(`{bull:${queueName}}:key-line:nobody`, 1, 'nothing');
   await redis.hset(`{bull:${queueName}}:cancels:nobody`, '1:1', 'why');
   await redis.hset(`{bull:${queueName}}:latency`, 'all', 'nothing');
   for (const key of ['waiting-workers', 'resting']) await redis.sadd(`{bull:${queueName}}:${key}`, 'nobody');

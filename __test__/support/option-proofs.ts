@@ -20,6 +20,7 @@ export const proofs: Readonly<Record<string, readonly string[]>> = {
     'GroupLimit.duration',
   ],
   'life/schedulers.rules': ['RepeatOptions.overlap', 'RepeatOptions.catchUp', 'RepeatOptions.jitter'],
+  'life/key-limits': ['DefaultJobOptions.limits', 'KeyLimit.key', 'KeyLimit.max', 'KeyLimit.duration', 'KeyLimit.cost'],
   'life/expire': ['DefaultJobOptions.expireAfter', 'DeduplicationOptions.until'],
   'life/worker.ttl': [
     'DefaultJobOptions.timeout',

@@ -33,11 +33,7 @@ function accountOf(
   lines: readonly string[],
   ends: readonly [id: string, key: string][],
   heardAlso: readonly string[] = [],
-<<<<<<< HEAD
-  failed?: string,
-=======
-  moves: readonly string[] = [],
->>>>>>> groups2
+  { failed, moves = [] }: { failed?: string; moves?: readonly string[] } = {},
 ) {
   const entries = lines.map((line): Entry => {
     const [at, event = '', ...words] = line.split(' ');
@@ -55,7 +51,7 @@ function accountOf(
     recorded,
     moves: moves.map((text) => ({ id: text.split(' ')[0] ?? '', to: text.split(' ')[1] ?? '' })),
     observed,
-    kept: kept,
+    kept,
     left: [],
     calms: [],
   });
@@ -102,7 +98,10 @@ describe('chaos.account', () => {
       ...ran('c', 'tenant-1', 9_104, 9_105),
     ];
     const ends = ['a', 'b', 'c'].map((key): [string, string] => [key, `1.${key} ${key}`]);
-    expect(accountOf(lines, ends, [], ['a active', 'b active', before, 'c active'])).toEqual({ unheard: 0, wrong });
+    expect(accountOf(lines, ends, [], { moves: ['a active', 'b active', before, 'c active'] })).toEqual({
+      unheard: 0,
+      wrong,
+    });
   });
 
   it.each<[string, number, { unheard: number; wrong: string[] }]>([
@@ -223,7 +222,9 @@ describe('chaos.account', () => {
       [],
     ],
   ])('a job that is %s %s', (kind, _, lines, text, wrong) => {
-    expect(accountOf([`9000 sent a ${kind} kept -`, '20000 acked a 7', ...lines], [], [], text).wrong).toEqual(wrong);
+    expect(
+      accountOf([`9000 sent a ${kind} kept -`, '20000 acked a 7', ...lines], [], [], { failed: text }).wrong,
+    ).toEqual(wrong);
   });
 
   it('a result is known by the mark that fills it', () => {

@@ -5,6 +5,7 @@ import { Backoffs } from '../options/backoffs.js';
 import { checkExpiry, expiryFromStored } from '../options/expiry.js';
 import { checkJobGroup } from '../options/group.js';
 import type { DeduplicationOptions, JobsOptions, ParentOptions } from '../options/job.js';
+import { checkKeyLimits } from '../options/key-limits.js';
 import { PRIORITY_LIMIT } from '../options/priority.js';
 import { checkJobTimeout } from '../options/time-limits.js';
 
@@ -142,6 +143,7 @@ function checkOptions(opts: JobsOptions, parent: ParentOptions | undefined): voi
   checkJobGroup(opts);
   checkJobTimeout(opts);
   checkExpiry(opts);
+  checkKeyLimits(opts);
   if (opts.deduplication) {
     if (!opts.deduplication.id) throw new Error('Deduplication id must be provided');
     if (parent) throw new Error('Deduplication and parent options cannot be used together');

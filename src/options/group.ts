@@ -76,7 +76,7 @@ export function checkWeight(value: unknown, name: string): asserts value is numb
 }
 
 /** @throws TypeError for a field that is none of these */
-function checkFields(value: object, fields: string[], name: string): void {
+export function checkFields(value: object, fields: string[], name: string): void {
   const other = Object.keys(value).find((field) => !fields.includes(field));
   if (other !== undefined) throw new TypeError(`${name} has no field ${other}`);
 }

@@ -1,5 +1,6 @@
 import type { ParentKeys } from '../types/parent.js';
 import type { JobGroupOptions } from './group.js';
+import type { KeyLimit } from './key-limits.js';
 import type { RepeatOptions } from './repeat.js';
 
 /** When a failed job is tried again. Source: BullMQ 6.7.0 `BackoffOptions`. */
@@ -113,6 +114,12 @@ export interface DefaultJobOptions {
    * @defaultValue never
    */
   expireAfter?: number | Date;
+  /**
+   * Keys, 1 to 8, of which each start of the job, also of a further try, uses something. Where one of them has no room the job does not start, and uses none of
+   * them: it is `delayed` until there may be room. Of the jobs of a queue no more starts than the limits let, whatever the workers. Not in BullMQ.
+   * @defaultValue none
+   */
+  limits?: KeyLimit[];
   /** Number of log rows to keep, the newest ones. */
   keepLogs?: number;
   /** Number of stack traces to keep, the newest ones; one is recorded for each failed try. */

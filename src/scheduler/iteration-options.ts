@@ -4,6 +4,7 @@ import { NotSupportedError } from '../errors/not-supported-error.js';
 import { checkExpiry } from '../options/expiry.js';
 import { checkJobGroup } from '../options/group.js';
 import type { JobsOptions } from '../options/job.js';
+import { checkKeyLimits } from '../options/key-limits.js';
 import type { RepeatOptions } from '../options/repeat.js';
 import { checkJobTimeout } from '../options/time-limits.js';
 import { toMillis } from './next-run.js';
@@ -34,6 +35,7 @@ export function checkTemplate(opts: JobsOptions): void {
   checkJobGroup(opts);
   checkJobTimeout(opts);
   checkExpiry(opts);
+  checkKeyLimits(opts);
   if (typeof opts.expireAfter === 'object') {
     throw new NotSupportedError('a Date as the option "expireAfter" of a job scheduler\'s template');
   }

@@ -1,5 +1,5 @@
 // Workers of a queue with a limit: QUEUE, WORKERS (number in this process), OPTIONS (JSON, of each). Every handler writes
-// to Redis when it starts, by the server's clock, and how many handlers run then in all processes.
+// to Redis when it starts, by the server's clock, how many handlers run then in all processes, and its job.
 import { Cluster, Redis } from 'ioredis';
 import { Worker } from 'chasquimq';
 
@@ -11,7 +11,7 @@ const key = (suffix) => `${QUEUE}:${suffix}`;
 
 async function run(job) {
   const [[, [seconds, micros]], [, running]] = await redis.multi().time().incr(key('running')).exec();
-  await redis.rpush(key('starts'), `${seconds * 1000 + Math.floor(micros / 1000)} ${running}`);
+  await redis.rpush(key('starts'), `${seconds * 1000 + Math.floor(micros / 1000)} ${running} ${job.id}`);
   if (job.name === 'again' && job.attemptsStarted === 1) {
     await redis.decr(key('running'));
     throw new Error('once more');

@@ -89,6 +89,7 @@ pub use job::{
     frame,
     group::Group,
     keep::Keep,
+    key_limit::KeyLimit,
     msgpack,
     options::{Backoff, JobOptions},
     record, Body, Job, Parent, Policy, StateFields,

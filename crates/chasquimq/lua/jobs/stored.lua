@@ -9,19 +9,20 @@
 --   body(raw)              a record's body; the name and data of one that cannot be read are empty
 --   read_body(raw)         the same; nil when it cannot be read
 --   start(fields, active)  notes in a record's state fields when, how often and by whom it was started
---   has_stalled(raw)       whether a record has stalled, or is a suspect (transitions/recover_stalled)
+--   is_taken_late(raw)     whether a record is not to be taken in advance: it has stalled, or is a suspect (transitions/recover_stalled), or has limits
+--                          (rules/key_limits), which count its start when it is taken
 --   has_traces(fields)     whether a record has stack traces: an error without a message has them, too
 --   complete(fields, active, value, now_ms)  notes that it has completed; value: its result, JSON text ('' or nil: none)
 --   timestamp(blob, offset) the time with which a body or a frame starts
 local ForeignEntries = require('foreign_entries')
 
 local FIELD_KINDS = { am = 'number', as = 'number', st = 'number', po = 'number', fo = 'number', d = 'number', ws = 'number', pr = 'number',
-  ld = 'number', lr = 'number', su = 'number', ex = 'number', du = 'number', p = 'string', rv = 'string', fr = 'string', df = 'string', pb = 'string', tr = 'string', di = 'string', pa = 'table',
-  nx = 'table', hd = 'table' }
+  ld = 'number', lr = 'number', su = 'number', ex = 'number', du = 'number', kr = 'number', p = 'string', rv = 'string', fr = 'string', df = 'string', pb = 'string', tr = 'string', di = 'string', pa = 'table',
+  nx = 'table', hd = 'table', kl = 'table' }
 local ACTIVE_KINDS = { 'number', 'number', 'string', 'string' }
 local RUN_KINDS = { 'number', 'number', 'number', 'number', 'string', 'string' }
 local BODY_KINDS, PARENT_KINDS = { 'number' }, { 'string', 'string', 'string' }
-local SPAN_KINDS = { 'number', 'number' }
+local SPAN_KINDS, LIMIT_KINDS = { 'number', 'number' }, { 'string', 'number', 'number', 'number' }
 -- Why a job fails whose state fields are of another form.
 local UNREADABLE = 'could not be read: a job\'s state fields'
 local NEXT_KINDS, NEXT_ITEM_KINDS = { 'table', 'string' }, { 'number', 'string', 'string', 'number', 'number', 'table', 'number' }
@@ -45,6 +46,12 @@ local function is_field(field, value)
   if type(value) ~= kind then return false end
   -- neither NaN nor infinite
   if kind == 'number' then return value - value == 0 end
+  if field == 'kl' then
+    for i = 1, #value do
+      if type(value[i]) ~= 'table' or not are_types(value[i], LIMIT_KINDS) then return false end
+    end
+    return true
+  end
   if field == 'hd' then
     for i = 1, #value do
       if type(value[i]) ~= 'string' then return false end
@@ -93,10 +100,10 @@ local function start(fields, active)
   if active[4] ~= '' then fields.pb = active[4] end
 end
 
-local function has_stalled(raw)
+local function is_taken_late(raw)
   if not raw then return false end
   local ok, fields = pcall(cmsgpack.unpack, raw)
-  return ok and type(fields) == 'table' and ((tonumber(fields.st) or 0) > 0 or fields.su ~= nil)
+  return ok and type(fields) == 'table' and ((tonumber(fields.st) or 0) > 0 or fields.su ~= nil or fields.kl ~= nil)
 end
 
 local function has_traces(fields) return fields.fr or fields.tr end
@@ -121,7 +128,7 @@ return {
   read_body = read_body,
   ids = ids,
   start = start,
-  has_stalled = has_stalled,
+  is_taken_late = is_taken_late,
   has_traces = has_traces,
   complete = complete,
   timestamp = timestamp,

@@ -46,7 +46,7 @@ local function id_there(target, id)
 end
 
 local function store(target, id, values, known)
-  local fields = { pr = known.pr }
+  local fields = { pr = known.pr, kl = known.kl }
   Expiry.note_again(target, id, fields, known)
   if #values[4] > LARGE then
     fields.ld = Large.put_data(target, id, values[4])

@@ -46,6 +46,7 @@ end
 
 return {
   REASON = REASON,
+  server_ms = server_ms,
   note = note,
   note_again = note_again,
   is_due = is_due,

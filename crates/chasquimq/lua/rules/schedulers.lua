@@ -6,7 +6,7 @@
 --               its slots from multiples of every_ms; clock_ms, by how much the clock of who upserted it, or took an iteration, is before the server's: the slowest
 --               of late (false or left out = it is not known); of one that is paused also held, the JSON text of the options of the iteration that is to come
 --               ('' = none is). Its slot is that of the latest iteration then, and no job has it
--- An iteration to write is {id, slot, name, data, every_ms, jitter_ms, priority, lifo, group, options, id_text, expires}. group and expires: as add names them, or nil. options: the JSON text of its options, but for
+-- An iteration to write is {id, slot, name, data, every_ms, jitter_ms, priority, lifo, group, options, id_text, terms}. group and terms: as add names them, or nil. options: the JSON text of its options, but for
 -- those that depend on the slot, and its closing brace; id_text: the JSON text of its id up to the slot. Its job is due by up to jitter_ms later.
 -- A job that somebody asked for meanwhile is none of the latest: its id is repeat:<scheduler>:0<ms>, with more noughts for more of them in a millisecond.
 local Delayed = require('delayed')
@@ -19,6 +19,7 @@ local Prioritized = require('prioritized')
 local Records = require('records')
 local State = require('state')
 local Stored = require('stored')
+local Terms = require('terms')
 local WaitingList = require('waiting_list')
 
 local COUNT_BYTES, CLOCK, HELD = 8, 7, 8
@@ -108,7 +109,7 @@ end
 
 -- Adds iterations, in order, and wakes who waits for them.
 local function add_iterations(queue, iterations, now_ms)
-  local fields, expiries, later, due = {}, {}, {}, {}
+  local fields, vitals, later, due = {}, {}, {}, {}
   for i, it in ipairs(iterations) do
     fields[2 * i - 1] = it.id
     local group, priority = it.group and GroupSize.names_of({ it.group })[1], (it.priority ~= 0 or it.group) and it.priority or nil
@@ -117,13 +118,17 @@ local function add_iterations(queue, iterations, now_ms)
       GroupSize.note(queue, { it.id }, { it.group }, 0)
       Groups.expect(queue)
     end
-    if it.expires then WaitingList.append(expiries, it.id, cmsgpack.pack({ ex = it.expires < 0 and due_of(it) - it.expires or it.expires })) end
+    if it.terms then
+      local expires, limits = Terms.split(it.terms)
+      if expires and expires < 0 then expires = due_of(it) - expires end
+      WaitingList.append(vitals, it.id, cmsgpack.pack({ ex = expires, kl = limits }))
+    end
     local list = due_of(it) > now_ms and later or due
     list[#list + 1] = it
   end
   queue.id = queue.id + #iterations
   WaitingList.call_in_chunks('HSET', queue.base .. 'jobs', fields)
-  WaitingList.call_in_chunks('HSET', queue.base .. 'vitals', expiries)
+  WaitingList.call_in_chunks('HSET', queue.base .. 'vitals', vitals)
   local sooner = #later > 0 and enter_delayed(queue, later)
   if #due > 0 then enter_now(queue, due) end
   if sooner or #due > 0 then WaitingList.wake(queue) end

@@ -1,12 +1,12 @@
 -- successor: a job that owned a deduplication id (rules/deduplication) has finished for good: its key goes, or passes to the job that was kept meanwhile.
 local Deduplication = require('deduplication')
 local Events = require('events')
-local Expiry = require('expiry')
 local Find = require('find')
 local Groups = require('groups')
 local Overlap = require('overlap')
 local Prioritized = require('prioritized')
 local Stored = require('stored')
+local Terms = require('terms')
 local WaitingList = require('waiting_list')
 
 -- What an owner of a deduplication id kept while it was active becomes a job, and the owner. A job of its id may exist by now.
@@ -26,7 +26,7 @@ local function add_next(queue, item, body, step)
   finishing.added[id] = true
   WaitingList.append(finishing.jobs_set, id, cmsgpack.pack(values))
   local fields = Deduplication.fields_of(dedup)
-  Expiry.note(queue, id, fields, item[9])
+  Terms.note(queue, id, fields, item[9])
   WaitingList.append(finishing.fields_set, id, cmsgpack.pack(fields))
   if due_ms > 0 then
     due_ms = step.now_ms + delay_ms

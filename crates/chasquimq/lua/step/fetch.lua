@@ -45,7 +45,7 @@ end
 local function count_fit(queue, ids)
   if #ids == 0 or redis.call('EXISTS', queue.base .. 'vitals') == 0 then return #ids end
   for i, fields_raw in ipairs(redis.call('HMGET', queue.base .. 'vitals', unpack(ids))) do
-    if Stored.has_stalled(fields_raw) then return i - 1 end
+    if Stored.is_taken_late(fields_raw) then return i - 1 end
   end
   return #ids
 end
@@ -128,17 +128,17 @@ local function take_front(queue, want, most, step)
   if queue.waiting == 0 then return end
   local fetched = queue.fetched
   while fetched.taken < want do
-    local chunk = fetched.taken < Fetched.FIRST_RECORDS and Fetched.FIRST_RECORDS or Fetched.records_chunk(queue)
+    local chunk = Fetched.records_chunk(queue)
     if chunk == 0 then break end
     local ids = redis.call('LPOP', queue.base .. 'front', math.min(want - fetched.taken, chunk))
     if not ids then return end
     -- what another program wrote there is no job, and was not counted
-    local before = fetched.taken
+    local before = fetched.taken + fetched.put_off
     Fetched.take_records(queue, ids, step)
-    queue.waiting = queue.waiting - (fetched.taken - before)
+    queue.waiting = queue.waiting - (fetched.taken + fetched.put_off - before)
   end
   while fetched.taken < most do
-    local chunk = fetched.taken < Fetched.FIRST_RECORDS and Fetched.FIRST_RECORDS or Fetched.surplus_chunk(queue)
+    local chunk = Fetched.surplus_chunk(queue)
     if chunk == 0 then break end
     local ids = redis.call('LRANGE', queue.base .. 'front', 0, math.min(most - fetched.taken, chunk) - 1)
     if #ids == 0 then return end
@@ -262,6 +262,7 @@ local function fetch(queue, want, surplus, step)
   if rawget(fetched, 'takes_set') then WaitingList.call_in_chunks('HSET', queue.base .. 'takes', fetched.takes_set) end
   if rawget(fetched, 'active_set') then WaitingList.call_in_chunks('HSET', queue.base .. 'active', fetched.active_set) end
   if rawget(fetched, 'expiring') then WaitingList.call_in_chunks('ZREM', queue.base .. 'expiring', fetched.expiring) end
+  Fetched.settle_keys(queue)
 end
 
 return {

@@ -1,7 +1,10 @@
 -- fetched: what a step takes of the jobs that wait, and how much at once: records are read in portions, as their size is not known before.
+local Delayed = require('delayed')
 local Events = require('events')
 local Expiry = require('expiry')
+local GroupOrder = require('group_order')
 local Holder = require('holder')
+local KeyLimits = require('key_limits')
 local State = require('state')
 local Stored = require('stored')
 local WaitingList = require('waiting_list')
@@ -26,11 +29,13 @@ local LONG_BODY = 1024
 -- fetched, what is taken. items: first, n, blob of a frame, or -n, columns of n records, and their bodies where these are long (give_records);
 -- ids: first, n of a frame ({n, ids} of one of children, jobs/frame), or 0, ids of records; taken (jobs), records (of them, those with a record),
 -- doomed (of them, those that were taken only to fail), bytes; rest: what was broken heads the waiting list now.
+-- put_off: jobs that were not taken, as a key of theirs has no room (rules/key_limits), by `later` their due times (epoch ms of the caller), keys: how many keys were
+-- looked at for those and for what is taken.
 -- active_entries: of records taken in one step, which differ in their count of starts, and their group, only. group_of: the groups of records that are taken
 -- out of groups (step/turns), by id.
 local function start(queue)
   queue.promoted, queue.later_ms = false, false
-  queue.fetched = State.with_lists({ taken = 0, doomed = 0, bytes = 0, records = 0, rest = false, many = false, group_of = false })
+  queue.fetched = State.with_lists({ taken = 0, doomed = 0, bytes = 0, records = 0, put_off = 0, keys = 0, rest = false, many = false, group_of = false })
 end
 
 local function active_entry(queue, started, step, group)
@@ -139,14 +144,63 @@ local function add_records(queue, ids, bodies, fields, step)
   fetched.bytes = fetched.bytes + bytes
 end
 
+-- A job is delayed until there may be room in its keys (ms of the server).
+local function put_off(queue, id, body, known, due_ms, step)
+  local fetched = queue.fetched
+  due_ms = due_ms + step.now_ms - Expiry.server_ms(queue)
+  -- what users see as its delay
+  known.d = math.max(due_ms - (known.po or Stored.timestamp(body, 1)), 0)
+  fetched.put_off = fetched.put_off + 1
+  fetched.later[id] = due_ms
+  WaitingList.append(fetched.later_ids, id)
+  if (known.as or 0) > 0 and fetched.group_of then GroupOrder.hold(queue, fetched.group_of[id], id) end
+  Events.emit_job(queue, 'delayed', id, nil, 'delay', State.whole(due_ms))
+end
+
+-- Of records that are about to start, those use their keys that have limits, and are to run. One that finds no room is put off: its body is false then.
+local function use_keys(queue, ids, bodies, fields, step)
+  for at, id in ipairs(ids) do
+    local raw = bodies[at] and fields[at]
+    local known = raw and raw:find('\162kl', 1, true) and Stored.fields(raw)
+    if known and known.kl and not known.df and not Expiry.is_due(queue, known) then
+      queue.fetched.keys = queue.fetched.keys + #known.kl
+      local rank, due_ms = known.kr, KeyLimits.start(queue, id, known)
+      if due_ms then
+        put_off(queue, id, bodies[at], known, due_ms, step)
+        bodies[at] = false
+      end
+      if due_ms or rank then
+        fields[at] = cmsgpack.pack(known)
+        WaitingList.append(queue.fetched.fields_set, id, fields[at])
+      end
+    end
+  end
+end
+
 local function take_records(queue, ids, step)
   if #ids == 0 then return end
   local fields = redis.call('EXISTS', queue.base .. 'vitals') == 1 and redis.call('HMGET', queue.base .. 'vitals', unpack(ids)) or {}
-  add_records(queue, ids, redis.call('HMGET', queue.base .. 'jobs', unpack(ids)), fields, step)
+  local bodies = redis.call('HMGET', queue.base .. 'jobs', unpack(ids))
+  if #fields > 0 then use_keys(queue, ids, bodies, fields, step) end
+  add_records(queue, ids, bodies, fields, step)
+end
+
+-- What was put off is delayed, and what was used of keys is noted.
+local function settle_keys(queue)
+  local fetched = queue.fetched
+  if fetched.keys == 0 then return end
+  KeyLimits.save(queue)
+  if rawget(fetched, 'fields_set') then WaitingList.call_in_chunks('HSET', queue.base .. 'vitals', fetched.fields_set) end
+  if fetched.put_off == 0 then return end
+  local dues = {}
+  for i, id in ipairs(fetched.later_ids) do dues[i] = fetched.later[id] end
+  Delayed.delay_jobs(queue, fetched.later_ids, dues)
+  -- it may be sooner than was known
+  queue.later_ms = false
 end
 
 local function is_full(fetched)
-  return fetched.bytes >= MOST_BYTES or fetched.records >= MOST_RECORDS
+  return fetched.bytes >= MOST_BYTES or fetched.records >= MOST_RECORDS or fetched.keys >= MOST_RECORDS
 end
 
 -- Records for which there is room, if they are like what was taken so far.
@@ -158,11 +212,12 @@ end
 -- Records that may be read at once, beginning with this one, if `wanted` are; 0 when there were enough.
 local function records_chunk(queue, id, wanted)
   local fetched = queue.fetched
+  if is_full(fetched) then return 0 end
   if fetched.taken < FIRST_RECORDS then
-    local is_small = wanted > FIRST_RECORDS and redis.call('HSTRLEN', queue.base .. 'jobs', id) <= SMALL
+    local is_small = id and wanted > FIRST_RECORDS and redis.call('HSTRLEN', queue.base .. 'jobs', id) <= SMALL
     return is_small and FIRST_SMALL or FIRST_RECORDS
   end
-  return is_full(fetched) and 0 or math.max(fitting_records(fetched), 1)
+  return math.max(fitting_records(fetched), 1)
 end
 
 -- Records that are taken at once beyond those that start now: more, once they are known to be small.
@@ -201,6 +256,7 @@ return {
   add_records = add_records,
   take_records = take_records,
   take_records_within = take_records_within,
+  settle_keys = settle_keys,
   records_chunk = records_chunk,
   surplus_chunk = surplus_chunk,
 }

@@ -14,7 +14,7 @@ local function look_at_record(base, id, from, bare)
   local raw = body and not bare and redis.call('HGET', base .. 'vitals', id)
   if not raw then return body and { place = id, content = body, from = from, fields = false, starts = 1 } end
   local ok, known = pcall(cmsgpack.unpack, raw)
-  if not ok or type(known) ~= 'table' or known.df or known.ld then return false end
+  if not ok or type(known) ~= 'table' or known.df or known.ld or known.kl then return false end
   local starts = (tonumber(known.as) or 0) + 1
   if starts == 1 and (known.ex or known.du) then return false end
   return { place = id, content = body, from = from, fields = raw, starts = starts, has_failed = Stored.has_traces(known) }

@@ -44,7 +44,7 @@ local function look_at_failed(base, step)
   if not started or fields.df or (to == 'failed' and not PlainJobs.stands_alone(fields)) then return nil end
   if to == 'waiting' then
     failure.body = failure.body or redis.call('HGET', base .. 'jobs', id)
-    if not failure.body or fields.ld then return nil end
+    if not failure.body or fields.ld or fields.kl then return nil end
   end
   failure.fields, failure.active = fields, { cmsgpack.unpack(started), starts, step.owner, step.worker_name }
   return failure

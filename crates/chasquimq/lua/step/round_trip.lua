@@ -4,7 +4,7 @@
 -- where they are), none_delayed (true: the queue never had any), asks_due (true: who asks is told when the next job is due in any case), large
 -- (step/finish; false: none), group_rules (step/turns), server_ms, ahead_ms (of the caller's clock, before the server's). want = -1: nothing is fetched. Gives the refusals, the time at which the next job is due (nil unless less was taken than
 -- wanted, or asks_due), gated: 1 if jobs wait that must not start now, limited_ms: for how long the rate limit lets this worker start no more
--- (0 = it does), and whether work is left that somebody may start.
+-- (0 = it does), and whether work is left that somebody may start, or this step took none and delayed what was due (step/fetched).
 local Due = require('due')
 local Events = require('events')
 local Fetch = require('fetch')
@@ -110,14 +110,16 @@ local function run(queue, outcomes, want, surplus, step)
   -- somebody who waits must hear of what this worker leaves, or delayed and does not look after itself
   local is_work_left = queue.promoted and queue.promoted.more or WaitingList.has_work(queue)
   local is_left = is_work_left and may_start(queue)
-  if is_left or (finishing and rawget(finishing, 'delayed') and not due) then
+  local is_delayed = queue.fetched.put_off > 0 or (finishing and rawget(finishing, 'delayed'))
+  if is_left or (is_delayed and not due) then
     WaitingList.wake(queue)
   end
   if ends and was_active and queue.fetched.taken == 0 and gated == 0 and (want <= 0 or not due) and queue.active == 0 and not is_work_left then
     Events.emit(queue, 1, { 'E', 'drained' })
   end
   Events.flush_events(queue, step.now_ms)
-  return rejected, due, gated, limited_ms, is_left
+  -- a worker that is not told takes it that another one came first to what was due, and looks later from then on (src/worker/take/due.rs)
+  return rejected, due, gated, limited_ms, is_left or (step.taken == 0 and queue.fetched.put_off > 0)
 end
 
 return {

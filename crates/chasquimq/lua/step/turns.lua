@@ -177,18 +177,24 @@ local function take_out(queue, drawn, groups, step)
   return ids, group_of
 end
 
--- Jobs whose record is lost hold no place.
-local function free_lost(queue, ids, group_of)
+-- Jobs that did not start, as their record is lost, or a key of theirs has no room (rules/key_limits), hold no place, and count as no start.
+local function free_unstarted(queue, ids, group_of)
   for _, id in ipairs(ids) do
-    if redis.call('HEXISTS', queue.base .. 'jobs', id) == 0 then Groups.free_place(queue, group_of[id]) end
+    local group = group_of[id]
+    if queue.fetched.later[id] or redis.call('HEXISTS', queue.base .. 'jobs', id) == 0 then
+      Groups.note_left(queue, group, 1)
+      if (tonumber(redis.call('GET', Groups.starts_key(queue, group))) or 0) > 0 then redis.call('DECR', Groups.starts_key(queue, group)) end
+      Groups.reopen(queue, group)
+    end
   end
+  Groups.free_left(queue)
 end
 
 -- Without those that are not to be taken in advance: they go back.
 local function without_stalled(queue, ids, group_of)
   local fit, back = {}, {}
   for i, fields in ipairs(redis.call('HMGET', queue.base .. 'vitals', unpack(ids))) do
-    local list = Stored.has_stalled(fields) and back or fit
+    local list = Stored.is_taken_late(fields) and back or fit
     list[#list + 1] = ids[i]
   end
   if #back == 0 then return ids end
@@ -213,7 +219,7 @@ local function take_some(queue, room, limits, step, fairly, in_advance)
     fetched.group_of = group_of
     Fetched.take_records(queue, fit, step)
     fetched.group_of = false
-    if fetched.taken - taken < #fit then free_lost(queue, fit, group_of) end
+    if fetched.taken - taken < #fit then free_unstarted(queue, fit, group_of) end
   end
   return #fit == #ids
 end

@@ -7,8 +7,8 @@
 --         columns:
 --         ids (one a job; '' = all their numbers), names (one text, or one a job), dues (epoch ms a job; 0 = all at once), front
 --         (1|0), priorities (one a job; 0 = none), large (1: jobs/large; else false, or not there), groups (one a job, a text, or {group, most jobs, weight, order},
---         of which each may be 0: states/groups; else not there), expires (one a job: rules/expiry; else not there)
---         | {-1, id, name, due_ms, front, dedup, priority, group, expires} a record that may yield to another job (id '' = its number; dedup: rules/deduplication)
+--         of which each may be 0: states/groups; else not there), terms (one a job: rules/terms; else not there)
+--         | {-1, id, name, due_ms, front, dedup, priority, group, terms} a record that may yield to another job (id '' = its number; dedup: rules/deduplication)
 -- RETURNS {first, {index, id, index, id, ...}} index of each job whose id is not first + index, and its id |
 --         {-12, n, length, max_length} (rules/length) | {-13, group, size, most} (rules/group_size)
 -- ERRORS  -12 full, -13 group full      EVENTS added, waiting, delayed, duplicated, deduplicated, removed      COST O(frames + records * log(delayed + prioritized))
@@ -18,7 +18,6 @@ local Deduplication = require('deduplication')
 local Delayed = require('delayed')
 local EventLog = require('event_log')
 local Events = require('events')
-local Expiry = require('expiry')
 local Find = require('find')
 local GroupSize = require('group_size')
 local Groups = require('groups')
@@ -28,6 +27,7 @@ local Memo = require('memo')
 local Prioritized = require('prioritized')
 local State = require('state')
 local StraightRecord = require('straight_record')
+local Terms = require('terms')
 local TypeCheck = require('type_check')
 local WaitingList = require('waiting_list')
 
@@ -48,29 +48,29 @@ local function groups_of(items)
   return groups
 end
 
--- How many jobs the items bring, and whether some may head the waiting list, be delayed, have a priority, have a group, or expire.
+-- How many jobs the items bring, and whether some may head the waiting list, be delayed, have a priority, have a group, or have terms.
 local function survey(items)
-  local jobs, front, delayed, ranked, grouped, expires = 0, false, false, false, false, false
+  local jobs, front, delayed, ranked, grouped, terms = 0, false, false, false, false, false
   for _, item in ipairs(items) do
     if item[1] > 0 then
       jobs = jobs + item[1]
     elseif item[1] == 0 then
       jobs = jobs + item[2]
       delayed, front, ranked = delayed or item[5] ~= 0, front or item[6] == 1, ranked or item[7] ~= 0
-      grouped, expires = grouped or item[9], expires or item[10]
+      grouped, terms = grouped or item[9], terms or item[10]
     else
       -- what becomes of a job that it yields to, or replaces, is not known yet
       jobs, front, delayed, ranked = jobs + 1, true, true, true
-      grouped, expires = grouped or item[8], expires or item[9]
+      grouped, terms = grouped or item[8], terms or item[9]
     end
   end
-  return jobs, front, delayed, ranked, grouped, expires
+  return jobs, front, delayed, ranked, grouped, terms
 end
 
 -- Refuses the call as a whole, not half-way, for what it may not do. Each look costs as much as a write: those that the items need.
 -- Gives the answer when the queue has no room for them.
 local function refuse(queue, items)
-  local jobs, front, delayed, ranked, grouped, expires = survey(items)
+  local jobs, front, delayed, ranked, grouped, terms = survey(items)
   local full = queue.max_length > 0 and Length.refuse_beyond(queue, jobs)
   if full then return full end
   local group_full = grouped and GroupSize.refuse_beyond(queue, groups_of(items))
@@ -83,7 +83,7 @@ local function refuse(queue, items)
   if front then TypeCheck.require_type(queue, 'LLEN', 'front') end
   if delayed then TypeCheck.require_type(queue, 'ZCARD', 'delayed') end
   if ranked then TypeCheck.require_type(queue, 'ZCARD', 'prioritized') end
-  if expires then TypeCheck.require_type(queue, 'ZCARD', 'expiring') end
+  if terms then TypeCheck.require_type(queue, 'ZCARD', 'expiring') end
   queue.is_safe = true
 end
 
@@ -184,10 +184,10 @@ local function enter(queue, which, ids, names, kind)
   end
 end
 
--- data: of one whose data lie apart; expires: of one that expires.
-local function add_fields(queue, id, data, expires)
+-- data: of one whose data lie apart; terms: of one that has any.
+local function add_fields(queue, id, data, terms)
   local fields = { ld = data and Large.put_data(queue, id, data) or nil }
-  Expiry.note(queue, id, fields, expires)
+  Terms.note(queue, id, fields, terms)
   redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(fields))
 end
 
@@ -200,7 +200,7 @@ local function add_numbered(queue, n, names, kind)
   for i = 1, n do
     local id = refers and State.whole(number + i) or number + i
     ids[i], fields[2 * i - 1], fields[2 * i] = id, id, args[at]
-    if kind.large or kind.expires then add_fields(queue, id, kind.large and args[at + 1], kind.expires and kind.expires[i]) end
+    if kind.large or kind.terms then add_fields(queue, id, kind.large and args[at + 1], kind.terms and kind.terms[i]) end
     at = at + stride
   end
   batch.at = at - 1
@@ -234,7 +234,7 @@ local function add_named(queue, ids, names, kind)
       if kind.priorities ~= 0 then new_kind.priorities[#new] = kind.priorities[i] end
       if kind.groups then new_kind.groups[#new] = kind.groups[i] end
       WaitingList.append(fields, id, body)
-      if data or kind.expires then add_fields(queue, id, data, kind.expires and kind.expires[i]) end
+      if data or kind.terms then add_fields(queue, id, data, kind.terms and kind.terms[i]) end
     end
   end
   WaitingList.call_in_chunks('HSET', queue.base .. 'jobs', fields)
@@ -254,7 +254,7 @@ local function add_deduplicated(queue, item)
     if not owner then
       redis.call('HSET', queue.base .. 'jobs', id, body)
       local fields = Deduplication.fields_of(item[6])
-      Expiry.note(queue, id, fields, item[9])
+      Terms.note(queue, id, fields, item[9])
       redis.call('HSET', queue.base .. 'vitals', id, cmsgpack.pack(fields))
       local kind = { dues = item[4] > 0 and { item[4] } or 0, front = item[5], priorities = item[7] ~= 0 and { item[7] } or 0,
         groups = item[8] and { item[8] } }
@@ -279,7 +279,7 @@ local function add_item(queue, item)
   elseif n < 0 then
     add_deduplicated(queue, item)
   else
-    local kind = { dues = item[5], front = item[6], priorities = item[7], large = item[8], groups = item[9], expires = item[10] }
+    local kind = { dues = item[5], front = item[6], priorities = item[7], large = item[8], groups = item[9], terms = item[10] }
     if item[3] == '' then add_numbered(queue, item[2], item[4], kind) else add_named(queue, item[3], item[4], kind) end
   end
 end

@@ -9,7 +9,7 @@
 --         a job; 0 = none)
 --         extras, of some jobs, by their index: {is_given (1|0: the id may exist), due_ms (0 = at once), front (1|0), priority (0 = none),
 --         policy (states/parents), delay_ms (of a parent, once it starts), parent ({base, id} that exists, or 0), dedup (rules/deduplication, or 0),
---         group (as in add, if it has one), expires (rules/expiry, if it does)}
+--         group (as in add, if it has one), terms (rules/terms, if it has any)}
 --         frames: what stands in the place of a job and is a frame of children, by its index: {n (jobs), names (one text, or one a job),
 --         parents (indexes of jobs that are not refused), how many children each of them has here}; its body is its blob, and named_by
 --         what the ids of its jobs begin with, in each of the queues (jobs/frame)
@@ -22,7 +22,6 @@ local AclCheck = require('acl_check')
 local Deduplication = require('deduplication')
 local Delayed = require('delayed')
 local Events = require('events')
-local Expiry = require('expiry')
 local Find = require('find')
 local GroupSize = require('group_size')
 local Groups = require('groups')
@@ -34,6 +33,7 @@ local Parents = require('parents')
 local Prioritized = require('prioritized')
 local SiblingRanges = require('sibling_ranges')
 local State = require('state')
+local Terms = require('terms')
 local TypeCheck = require('type_check')
 local WaitingList = require('waiting_list')
 
@@ -279,7 +279,7 @@ end
 local function add_new(queue, i, id, extra)
   local tree, batch = queue.call.tree, queue.batch
   local own = extra[8] ~= 0 and Deduplication.fields_of(extra[8]) or extra[10] and {} or nil
-  if own then Expiry.note(queue, id, own, extra[10]) end
+  if own then Terms.note(queue, id, own, extra[10]) end
   local jobs, family = batch.jobs, family_of(tree, i)
   local n = #jobs
   jobs[n + 1], jobs[n + 2] = id, tree.args[FIRST_BODY + i]

@@ -6,7 +6,7 @@
 --         scheduler-runs events trims wake lease:<owner> logs:<id> de:<id>)
 -- ARGV    now_ms (epoch ms), taken (MessagePack, one a taken iteration: {id, scheduler, slot, next_ms (0 = by the scheduler's own every_ms; -1 = nothing
 --         follows), first_ms (0, or the time behind slot that next_ms passes over), rules ({overlap, catch_up, missed 1|0 (said where the caller knows next_ms), jitter_ms, token of its holder}; 0 = none), options,
---         id_text, priority, lifo 1|0, group or nil, expires or nil}; rules/schedulers)
+--         id_text, priority, lifo 1|0, group or nil, terms or nil}; rules/schedulers)
 -- RETURNS {slot, ...} of what follows each; 0 = nothing, or it is there; -1 = the taken one is not to run
 -- ERRORS  none      EVENTS added, waiting, delayed, removed, duplicated      COST O(taken * log n)
 -- SOURCE  BullMQ 6.7 Worker (differs: a batch)
@@ -45,7 +45,7 @@ local function next_of(item, rules, scheduler, following)
   end
   if slot <= 0 then return nil, missed end
   return { id = Schedulers.iteration_id(item[2], slot), scheduler = item[2], slot = slot, name = fields[1], data = fields[2], every_ms = every_ms,
-    jitter_ms = rules.jitter_ms, options = item[7], id_text = item[8], priority = item[9], lifo = item[10] == 1, group = item[11], expires = item[12],
+    jitter_ms = rules.jitter_ms, options = item[7], id_text = item[8], priority = item[9], lifo = item[10] == 1, group = item[11], terms = item[12],
     count = scheduler.count, fields = fields, clock_ms = clock_ms, raw = scheduler.raw }, missed
 end
 

@@ -2,7 +2,7 @@
 -- KEYS    base (also: state meta log front jobs vitals prioritized grouped groups group:<group> delayed delays schedulers scheduler events trims wake
 --         memo:<client>:<slot>)
 -- ARGV    now_ms (epoch ms), client, call_slot, number, id, held (as the caller has read it), next_ms (0 = by the scheduler's own every_ms; -1 = there is
---         none), jitter_ms, job (MessagePack: options, id_text, priority, lifo 1|0, group or nil, expires or nil; rules/schedulers)
+--         none), jitter_ms, job (MessagePack: options, id_text, priority, lifo 1|0, group or nil, terms or nil; rules/schedulers)
 -- RETURNS 1 it goes on | 0 there is none | -1 what was held is not that any more | -10 | -11
 -- ERRORS  -10 there is a job of the iteration's id, -11 in 33 slots there is      EVENTS added, waiting, delayed      COST O(log n)
 -- SOURCE  not in BullMQ
@@ -52,7 +52,7 @@ return function(keys, args)
     if slot then
       redis.call('ZADD', base .. 'schedulers', slot, id)
       Schedulers.add_iterations(queue, { { id = Schedulers.iteration_id(id, slot), slot = slot, name = fields[1], data = fields[2], every_ms = fields[5],
-        jitter_ms = jitter_ms, options = job[1], id_text = job[2], priority = job[3], lifo = job[4] == 1, group = job[5], expires = job[6] } }, now_ms)
+        jitter_ms = jitter_ms, options = job[1], id_text = job[2], priority = job[3], lifo = job[4] == 1, group = job[5], terms = job[6] } }, now_ms)
       Events.flush_events(queue, now_ms)
     end
   end

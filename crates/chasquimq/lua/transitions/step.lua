@@ -1,7 +1,7 @@
 -- step: a worker's whole round trip. Finishes what is done, then fetches what can start, once however often it is sent.
 -- KEYS    base (also: state turns grouped groups groups-limited groups-maxed groups-paused group:<group> group-active group-settings group-starts:<group> group-held group-holds:<group> meta
 --         log
---         front takes frames apart:<first> holes gone jobs vitals traces large active delayed delays expiring prioritized completed runs failed
+--         front takes frames apart:<first> holes gone jobs vitals traces large active delayed delays expiring key-limit:<key> key-line:<key> prioritized completed runs failed
 --         events trims waiting-workers wake limiter open metrics:<state> metrics:<state>:data lease:<owner> memo:<owner>:s logged logs:<id> de:<id>; of parents,
 --         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
 -- ARGV    asked (MessagePack values, one behind the other: 0, which ends what a server without functions repeats of it in its error,
@@ -13,7 +13,7 @@
 --         the worker knows of itself, states/waiting_workers; 0: it hears nothing), outcomes
 --         (step/finish), keeps (step/finish); or, of one plain job that completed, its claim, keep, place and results (step/fast_path)), then the
 --         large results and data (step/finish)
--- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, left 0|1|2 (1: more jobs could start now; 2: none, and the
+-- RETURNS {rejected, taken, next_due_ms or -1, gated 0|1, left 0|1|2 (1: more jobs could start now, or what was due is delayed; 2: none, and the
 --         worker is among those that wait), now_ms (of the fetch), server_us (both 0 when there is nothing to take, nor delayed: no clock was read), limited_ms (no
 --         job starts here for so long), claim (of what was taken)}; taken, in the order of the waiting list: first, n, blob of a frame | -n, columns of n records
 --         (give_records)

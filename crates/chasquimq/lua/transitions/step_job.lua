@@ -1,5 +1,5 @@
 -- step_job: the round trip of somebody who works manually. Ends one job, or takes the next one, or both, once however often it is sent.
--- KEYS    base (also: state meta log front takes frames apart:<first> holes gone jobs vitals traces large active delayed delays expiring prioritized waiting-children
+-- KEYS    base (also: state meta log front takes frames apart:<first> holes gone jobs vitals traces large active delayed delays expiring key-limit:<key> key-line:<key> prioritized waiting-children
 --         completed runs failed events trims wake limiter open metrics:<state> metrics:<state>:data
 --         lease:<owner> memo:<client>:<slot> logged logs:<id> de:<id>; of parents,
 --         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)

@@ -4,7 +4,7 @@
 --         completed failed waiting-children schedulers scheduler events trims wake logs:<id> de:<id> memo:<client>:<slot>)
 -- ARGV    now_ms (epoch ms), client, call_slot, number, id, schedule (MessagePack: every_ms, next_ms, offset_ms, start_ms, jitter_ms, after_ms, keeps 1|0;
 --         0 = none; offset_ms -1 = none; after_ms: next_ms is the time behind this one; keeps: what was said before goes on), record (MessagePack: name, data, template, repeat), job (MessagePack: options, id_text,
---         priority, lifo 1|0, group or nil, expires or nil; rules/schedulers)
+--         priority, lifo 1|0, group or nil, terms or nil; rules/schedulers)
 -- RETURNS {slot, delay_ms} of the iteration | 0 it is paused | -1 what follows the latest iteration is asked for, as that has just been taken
 --         | -10 | -11
 -- ERRORS  -10 there is a job of the iteration's id, -11 in 33 slots there is      EVENTS added, waiting, delayed
@@ -116,7 +116,7 @@ return function(keys, args)
   if asked.early then Schedulers.take_out(queue, asked.early) end
   record[5], record[6] = asked.every_ms, offset_of(asked, slot)
   local it = { id = Schedulers.iteration_id(id, slot), slot = slot, name = record[1], data = record[2], every_ms = asked.every_ms, jitter_ms = schedule[5],
-    options = job[1], id_text = job[2], priority = job[3], lifo = job[4] == 1, group = job[5], expires = job[6] }
+    options = job[1], id_text = job[2], priority = job[3], lifo = job[4] == 1, group = job[5], terms = job[6] }
   local is_paused = asked.before and asked.before[Schedulers.HELD]
   record[Schedulers.CLOCK] = Schedulers.clock_of(asked.before, now_ms)
   if is_paused then record[Schedulers.HELD] = Schedulers.iteration_options(it, now_ms) end

@@ -11,7 +11,7 @@ pub(super) struct Kind {
     prioritized: bool,
     grouped: bool,
     large: bool,
-    expiring: bool,
+    with_terms: bool,
 }
 
 impl Kind {
@@ -23,7 +23,7 @@ impl Kind {
             prioritized: options.rank() != 0,
             grouped: options.group.is_some(),
             large,
-            expiring: options.expires != 0,
+            with_terms: options.has_terms(),
         }
     }
 }
@@ -35,7 +35,7 @@ pub(super) struct Records<'a> {
     dues: Packer,
     priorities: Packer,
     groups: Packer,
-    expiries: Packer,
+    terms: Packer,
 }
 
 impl<'a> Records<'a> {
@@ -47,7 +47,7 @@ impl<'a> Records<'a> {
             dues: Packer::default(),
             priorities: Packer::default(),
             groups: Packer::default(),
-            expiries: Packer::default(),
+            terms: Packer::default(),
         }
     }
 
@@ -61,13 +61,13 @@ impl<'a> Records<'a> {
         if let Some(group) = &options.group {
             group.pack(&mut self.groups);
         }
-        self.expiries.int(options.expires);
+        options.pack_terms(&mut self.terms);
     }
 
     pub(super) fn pack(self, items: &mut Packer) {
         let jobs = self.names.len();
         let values = match &self.kind {
-            Kind { expiring: true, .. } => 10,
+            Kind { with_terms: true, .. } => 10,
             Kind { grouped: true, .. } => 9,
             Kind { large: true, .. } => 8,
             Kind { .. } => 7,
@@ -89,8 +89,8 @@ impl<'a> Records<'a> {
         } else if values > 9 {
             items.nil();
         }
-        if self.kind.expiring {
-            items.array(jobs).0.extend_from_slice(&self.expiries.0);
+        if self.kind.with_terms {
+            items.array(jobs).0.extend_from_slice(&self.terms.0);
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod frame;
 pub(crate) mod group;
 mod json;
 pub mod keep;
+pub mod key_limit;
 pub(crate) mod large;
 pub mod msgpack;
 pub mod options;

@@ -11,6 +11,7 @@ use super::{
     group::Group,
     json::{is_truthy, number},
     keep::Keep,
+    key_limit::KeyLimit,
     msgpack::Packer,
     parent::Policy,
 };
@@ -32,6 +33,7 @@ struct RawJobOptions {
     remove_on_fail: Option<Value>,
     deduplication: Option<Value>,
     expire_after: Option<Value>,
+    limits: Option<Value>,
     fail_parent_on_failure: Option<Value>,
     continue_parent_on_failure: Option<Value>,
     ignore_dependency_on_failure: Option<Value>,
@@ -82,6 +84,8 @@ pub struct JobOptions {
     pub deduplication: Option<Deduplication>,
     /// It fails for good unless it has started by then, epoch ms; below 0: so many ms after it was added, or, of a scheduler's job, is due. 0 = never.
     pub expires: i64,
+    /// Keys that each start of it uses.
+    pub limits: Vec<KeyLimit>,
     /// What its failure does to its parent, if it has one.
     pub on_failure: Policy,
 }
@@ -135,6 +139,7 @@ impl JobOptions {
             remove_on_fail: raw.remove_on_fail.as_ref().map(Keep::from_json),
             deduplication: raw.deduplication.as_ref().and_then(Deduplication::from_json),
             expires: raw.expire_after.as_ref().map_or(0, expiry::from_json),
+            limits: raw.limits.as_ref().map_or_else(Vec::new, KeyLimit::all_from_json),
         })
     }
 
@@ -164,6 +169,7 @@ impl JobOptions {
             remove_on_fail: None,
             deduplication: None,
             expires: 0,
+            limits: Vec::new(),
             on_failure: Policy::Wait,
         }
     }
@@ -181,23 +187,33 @@ impl JobOptions {
 
     /// How many values [`JobOptions::pack_more`] packs.
     pub(crate) fn more(&self) -> usize {
-        if self.expires != 0 {
+        if self.has_terms() {
             2
         } else {
             usize::from(self.group.is_some())
         }
     }
 
-    /// Its group and when it expires, behind what scripts are told of each job that may have them.
+    /// Its group and its terms, behind what scripts are told of each job that may have them.
     pub(crate) fn pack_more(&self, packer: &mut Packer) {
         match &self.group {
             Some(group) => group.pack(packer),
-            None if self.expires != 0 => drop(packer.nil()),
+            None if self.has_terms() => drop(packer.nil()),
             None => {}
         }
-        if self.expires != 0 {
-            packer.int(self.expires);
+        if self.has_terms() {
+            self.pack_terms(packer);
         }
+    }
+
+    /// Whether it is told when the job may start.
+    pub(crate) fn has_terms(&self) -> bool {
+        self.expires != 0 || !self.limits.is_empty()
+    }
+
+    /// As `lua/rules/terms.lua` takes them.
+    pub(crate) fn pack_terms(&self, packer: &mut Packer) {
+        KeyLimit::pack_terms(self.expires, &self.limits, packer);
     }
 
     /// Whether other jobs are hardly given the same, as they have an id, or one by which they deduplicate.
@@ -212,7 +228,7 @@ impl JobOptions {
             && self.priority == 0
             && self.group.is_none()
             && self.deduplication.is_none()
-            && self.expires == 0
+            && !self.has_terms()
     }
 }
 
@@ -359,6 +375,7 @@ mod tests {
         assert!(!plain(r#"{"priority":1}"#));
         assert!(!plain(r#"{"lifo":true}"#));
         assert!(!plain(r#"{"expireAfter":5}"#));
+        assert!(!plain(r#"{"limits":[{"key":"a","max":1,"duration":5}]}"#));
     }
 
     #[test]

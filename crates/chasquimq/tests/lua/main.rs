@@ -32,6 +32,7 @@ mod flows;
 mod gather;
 mod groups_at_random;
 mod job_state;
+mod key_limits;
 mod limit_left;
 mod list_active;
 mod list_children;

@@ -22,7 +22,7 @@ pub(crate) struct Found {
     pub(crate) now_ms: u64,
     /// The same moment.
     pub(crate) carried_out: Instant,
-    /// It left work that somebody may start.
+    /// It left work that somebody may start, or took none and delayed what was due.
     pub(crate) is_left: bool,
     /// It left nothing, and its worker is told of what comes.
     pub(crate) waits: bool,
@@ -124,12 +124,13 @@ impl Due {
             due_ms,
             now_ms,
             carried_out,
+            is_left,
             ..
         } = found;
         if self.left_until.is_none() && taken > 0 && due_ms > now_ms as i64 {
             self.left_until = Some(carried_out + INTERVAL);
         }
-        let others_came_first = std::mem::take(&mut self.rang) && taken == 0 && due_ms != self.due_ms;
+        let others_came_first = std::mem::take(&mut self.rang) && taken == 0 && !is_left && due_ms != self.due_ms;
         let soonest = others_came_first.then(|| carried_out + STEP_BACK).or(self.left_until);
         self.due_ms = due_ms;
         self.is_full = false;
@@ -194,6 +195,20 @@ mod tests {
         assert!(!due.is_left(at + INTERVAL));
         due.has_room(found(1, 20, at));
         assert_eq!(due.next(), Some(at + ms(20)));
+    }
+
+    #[test]
+    fn who_took_nothing_steps_back_unless_it_delayed_what_was_due() {
+        for (is_left, next) in [(false, STEP_BACK), (true, ms(20))] {
+            let (mut due, at) = (Due::default(), Instant::now());
+            due.has_room(found(0, 1, at));
+            assert_eq!(due.rings(at + ms(1)), Some(Ring::Look));
+            due.has_room(Found {
+                is_left,
+                ..found(0, 20, at)
+            });
+            assert_eq!(due.next(), Some(at + next));
+        }
     }
 
     #[test]

@@ -189,6 +189,32 @@ impl Plan {
         self
     }
 
+    /// A record that uses keys (`lua/rules/key_limits.lua`): of each its name, max, ms and cost; in a group, if one is named.
+    pub fn limited(mut self, id: &str, limits: &[(&str, i64, i64, i64)], group: &str) -> Self {
+        self.columns(10, id, 0, false, 0);
+        self.items.nil();
+        let own = Group {
+            id: group.to_owned(),
+            priority: 0,
+            max_size: 0,
+            weight: 0.0,
+            strict: None,
+        };
+        self.blobs.push(if group.is_empty() {
+            self.items.nil();
+            record_body(TIMESTAMP, "{}", "a", "1")
+        } else {
+            self.items.array(1).str(group);
+            grouped_body(TIMESTAMP, "{}", "a", "1", &own)
+        });
+        self.items.array(1).array(2).int(0).array(limits.len());
+        for (key, max, duration_ms, cost) in limits {
+            self.items.array(4).str(key).int(*max).int(*duration_ms).int(*cost);
+        }
+        self.count += 1;
+        self
+    }
+
     /// A column of one number; 0 = none.
     fn number_or_none(&mut self, number: i64) {
         if number == 0 {

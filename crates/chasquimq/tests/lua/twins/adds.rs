@@ -49,6 +49,10 @@ impl Twins {
             let expires = if random.once_in(2) { 1 } else { 9_000_000_000_000 };
             return Plan::new().expiring(id, due_ms, expires, "{}");
         }
+        if kinds.deduplication && due_ms == 0 && random.once_in(3) {
+            // room for all: when others are due depends on the server's clock
+            return Plan::new().limited(id, &[("k", 1_000_000, 60_000, 1)], "");
+        }
         if kinds.large && random.once_in(3) {
             return Plan::new().large(&[(id, "large data")]);
         }

@@ -1,0 +1,203 @@
+//! Jobs that use keys which have limits (`lua/rules/key_limits.lua`): which of them start, and when the others are due
+
+use redis::Value;
+
+use crate::given::{
+    plan::Plan,
+    queue::{run_once, TestQueue},
+    step::{of, Fail, Step},
+};
+
+const HOUR: i64 = 3_600_000;
+/// More than a test takes.
+const MINUTE: u64 = 60_000;
+
+fn each(ids: &[&str], limits: &[(&str, i64, i64, i64)]) -> Plan {
+    ids.iter().fold(Plan::new(), |plan, id| plan.limited(id, limits, ""))
+}
+
+impl TestQueue {
+    /// The due times of delayed jobs, less this time, in minutes, rounded.
+    fn minutes_from(&mut self, now_ms: u64) -> String {
+        let set: Vec<(String, f64)> =
+            redis::from_redis_value(self.command("ZRANGE", "delayed", &["0", "-1", "WITHSCORES"])).expect("a set");
+        let minutes = |score: f64| ((score / 4096.0 - now_ms as f64) / MINUTE as f64).round() as i64;
+        let mut all: Vec<(i64, String)> = set.into_iter().map(|(id, score)| (minutes(score), id)).collect();
+        all.sort();
+        let each: Vec<String> = all.iter().map(|(minutes, id)| format!("{id}+{minutes}")).collect();
+        each.join(" ")
+    }
+
+    /// What was used of a key in its actual window.
+    fn used(&mut self, key: &str) -> f64 {
+        let raw: Vec<u8> =
+            redis::from_redis_value(self.command("GET", &format!("key-limit:{key}"), &[])).expect("a state");
+        raw.get(8..16)
+            .map_or(0.0, |used| f64::from_le_bytes(used.try_into().expect("a number")))
+    }
+
+    fn delayed(&mut self) -> usize {
+        redis::from_redis_value(self.command("ZCARD", "delayed", &[])).expect("a number")
+    }
+}
+
+#[test]
+fn a_job_without_room_is_delayed_and_uses_none_of_its_other_keys() {
+    let mut queue = TestQueue::with(
+        Plan::new()
+            .limited("a", &[("k", 1, HOUR, 1)], "")
+            .limited("b", &[("j", 5, HOUR, 1), ("k", 1, HOUR, 1)], "")
+            .limited("c", &[("j", 5, HOUR, 3)], ""),
+    );
+    queue.skip_events();
+    queue.step(Step::by("w").want(3));
+    queue.key_is("delayed", "b@3601001+0");
+    queue.key_is("state", "cursor=3-r1 id=3 active=2 references=1");
+    queue.key_is(
+        "vitals",
+        "a={kl:[[k 1 3600000 1]]} b={d:3600994 kl:[[j 5 3600000 1] [k 1 3600000 1]] kr:1} c={kl:[[j 5 3600000 3]]}",
+    );
+    assert_eq!([queue.used("k"), queue.used("j")], [1.0, 3.0]);
+    let told: Vec<String> = queue
+        .told()
+        .iter()
+        .map(|event| format!("{} {}", event.name, event.fields[0].1))
+        .collect();
+    assert_eq!(told, ["delayed b", "active a", "active c"]);
+}
+
+#[test]
+fn those_in_line_are_due_window_after_window_and_who_comes_anew_stands_behind_them() {
+    let limits = [("k", 2, HOUR, 1)];
+    let mut queue = TestQueue::with(each(&["a", "b", "c", "d", "e"], &limits));
+    queue.step(Step::by("w").want(1));
+    // that step looked at one, this one at all
+    queue.step(Step::by("w").want(9));
+    queue.add(1000, each(&["f", "g"], &limits));
+    queue.step(Step::by("w").want(9));
+    assert_eq!(queue.minutes_from(1000), "c+60 d+60 e+120 f+120 g+180");
+    assert_eq!(queue.used("k"), 2.0);
+}
+
+#[test]
+fn a_step_that_is_sent_again_uses_nothing_more() {
+    let mut queue = TestQueue::with(each(&["a", "b", "c"], &[("k", 2, HOUR, 1)]));
+    let call = queue.step_call(&Step::by("w").number(7).want(9));
+    queue.carry_out(&call);
+    let keys = queue.show();
+    let again = queue.carry_out(&call);
+    assert!(again.contains(" a <") && again.contains(" b <"), "{again}");
+    assert_eq!((queue.show(), queue.used("k")), (keys, 2.0));
+}
+
+#[test]
+fn of_many_that_are_due_at_once_no_more_start_than_there_is_room_for() {
+    let mut queue = TestQueue::with(each(&["a", "b", "c", "d", "e"], &[("k", 1, HOUR, 1)]));
+    queue.step(Step::by("w").want(9));
+    assert_eq!(queue.minutes_from(1000), "b+60 c+120 d+180 e+240");
+    // by the clock of the server the window is not over: the caller's is far ahead
+    let later = 100 * HOUR as u64;
+    queue.step(Step::by("w").at(later).want(9));
+    assert_eq!(queue.minutes_from(later), "b+60 c+120 d+180 e+240");
+    assert_eq!(queue.used("k"), 1.0);
+}
+
+#[test]
+fn those_that_come_too_early_go_on_in_the_next_window_or_at_the_end_of_the_line() {
+    let mut queue = TestQueue::with(each(&["a", "b", "c", "d", "e"], &[("k", 1, HOUR, 1)]));
+    queue.step(Step::by("w").want(9));
+    for id in ["c", "d"] {
+        run_once!(queue, MOVE_DELAYED, 1010, id, 0);
+    }
+    queue.step(Step::by("w").want(9));
+    assert_eq!(queue.minutes_from(1000), "b+60 c+60 e+240 d+300");
+}
+
+#[test]
+fn each_try_counts() {
+    let mut queue = TestQueue::with(each(&["a"], &[("k", 1, HOUR, 1)]));
+    queue.step(Step::by("w").want(1));
+    let reply = queue.step(Step::by("w").want(1).fail(&of("a"), &Fail::to("waiting")));
+    // the worker is told that it was not late
+    assert!(reply.ends_with(" 0 1]"), "{reply}");
+    assert_eq!(queue.minutes_from(1000), "a+60");
+    queue.key_is("active", "(none)");
+}
+
+#[test]
+fn a_group_does_not_count_a_job_that_does_not_start() {
+    let none_left = [("k", 1, HOUR, 1)];
+    let mut queue = TestQueue::with(
+        Plan::new()
+            .limited("a", &none_left, "")
+            .limited("b", &none_left, "g")
+            .limited("c", &[("j", 1, HOUR, 1)], "g"),
+    );
+    // one job of a group at once, and one start in an hour
+    let reply = queue.step(Step::by("w").want(3).group_rules(1, 1, HOUR));
+    assert!(reply.contains(" c "), "{reply}");
+    assert_eq!(queue.minutes_from(1000), "b+60");
+    assert_eq!(
+        queue.command("HGET", "group-active", &["g"]),
+        Value::BulkString(b"1".to_vec())
+    );
+    assert_eq!(
+        queue.command("GET", "group-starts:g", &[]),
+        Value::BulkString(b"1".to_vec())
+    );
+}
+
+#[test]
+fn a_job_of_several_keys_that_found_no_room_again_has_room_held_in_all_of_them() {
+    let (a, b) = (("k", 2, HOUR, 1), ("j", 1, HOUR, 1));
+    let mut queue = TestQueue::with(each(&["a"], &[b]));
+    queue.step(Step::by("w").want(1));
+    queue.add(1000, each(&["b"], &[a, b]));
+    queue.step(Step::by("w").want(1));
+    let later = 100 * HOUR as u64;
+    queue.step(Step::by("w").at(later).want(1));
+    assert_eq!(queue.minutes_from(later), "b+60");
+    // of the two places of k one is free for others
+    queue.add(later, each(&["c", "d"], &[a]));
+    queue.step(Step::by("w").at(later).want(2));
+    assert_eq!(queue.used("k"), 1.0);
+    queue.command("DEL", "key-limit:j", &[]);
+    queue.step(Step::by("w").at(later + 2 * HOUR as u64).want(1));
+    assert_eq!((queue.used("k"), queue.used("j")), (2.0, 1.0));
+}
+
+#[test]
+fn a_line_ends_before_jobs_that_were_removed() {
+    let limits = [("k", 1, HOUR, 1)];
+    let mut queue = TestQueue::with(each(&["a", "b", "c", "d"], &limits));
+    queue.step(Step::by("w").want(9));
+    for id in ["c", "d"] {
+        run_once!(queue, REMOVE_JOB, 1010, id, 0);
+    }
+    queue.add(1000, each(&["e"], &limits));
+    queue.step(Step::by("w").want(1));
+    assert_eq!(queue.minutes_from(1000), "b+60 e+120");
+}
+
+#[test]
+fn no_job_that_uses_keys_is_taken_in_advance() {
+    let mut queue = TestQueue::with(each(&["a", "b"], &[("k", 9, HOUR, 1)]));
+    queue.command("ZADD", "wake", &["0", "0"]);
+    queue.step(Step::by("w").want(1).surplus(8));
+    queue.key_is("state", "cursor=2-r1 id=2 waiting=1 active=1 references=1");
+}
+
+#[test]
+fn a_step_looks_at_so_many_keys_and_leaves_the_rest() {
+    let mut plan = Plan::new();
+    for _ in 0..1000 {
+        plan = plan.limited("", &[("k", 1, HOUR, 1)], "");
+    }
+    let mut queue = TestQueue::with(plan);
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        queue.step(Step::by("w").want(9));
+        seen.push(queue.delayed());
+    }
+    assert!(seen[1] < 500 && seen[3] == 999, "{seen:?}");
+}
