@@ -21,6 +21,8 @@ const WATCHED = new Set([
   'steps',
   'family',
 ]);
+/** What waits for longer beside an idle worker is a fault, whatever else the machine has to do. */
+const FAULT_MS = 200;
 /** The longest limit of a job (programs/plans.mjs), and what it takes to hear that it is over. */
 const LIMIT_MS = 70 + START_MS;
 
@@ -80,7 +82,7 @@ function watchCalm(jobs: ReadonlyMap<string, JobAccount>, entries: readonly Entr
   });
   const blind = [...calm.late, ...limits(jobs, calm)];
   const watched = [...jobs.values()].flatMap((job) => recordOf(job, calm) ?? []);
-  const mostMs = START_MS * Math.max(1, calm.pace) + answerMs(jobs, entries, calm);
+  const mostMs = Math.max(FAULT_MS, START_MS * Math.max(1, calm.pace) + answerMs(jobs, entries, calm));
   const found = neglected(watched, workers, { mostMs, blind });
   const idle = workers.flatMap((worker) => without(idleSpans(worker), blind));
   return {

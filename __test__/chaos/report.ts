@@ -56,7 +56,7 @@ const WRONG: Record<Wrong, string> = {
   ranInVain: 'ran though they had expired or been cancelled, or ended otherwise',
   abandoned: 'active long after all faults, though no living worker runs them',
   stuck: 'waiting, delayed or waiting for children long after all faults (stuck)',
-  neglected: 'waited beside an idle worker, while there was no fault, for longer than it takes to start them (50 ms)',
+  neglected: 'waited beside an idle worker, while there was no fault, for longer than it takes to start them (200 ms)',
   crowded: 'ran, though as many jobs of their group ran as its concurrency lets',
   missedByObserver: 'ends that a QueueEvents missed which listened through all of it',
   heardTwiceByObserver: 'ends that it heard twice, or that are not in the log',

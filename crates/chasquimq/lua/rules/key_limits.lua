@@ -179,7 +179,8 @@ local function save(queue)
     -- of some nothing is known
     if state.life_ms > 0 then redis.call('SET', key_of(queue, key), raw, 'PX', string.format('%d', state.life_ms)) end
     if state.coming then
-      redis.call('ZREMRANGEBYSCORE', line_of(queue, key), '-inf', Expiry.server_ms(queue))
+      local past = redis.call('ZCOUNT', line_of(queue, key), '-inf', Expiry.server_ms(queue))
+      if past > 0 then redis.call('ZREMRANGEBYRANK', line_of(queue, key), 0, past - 1) end
       WaitingList.call_in_chunks('ZADD', line_of(queue, key), state.coming)
       redis.call('PEXPIRE', line_of(queue, key), string.format('%d', state.life_ms))
     end
