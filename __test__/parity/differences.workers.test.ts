@@ -41,7 +41,7 @@ const ADDS = `
   const { Queue } = await import(process.env.LIBRARY);
   const queue = new Queue(process.env.QUEUE, { connection: JSON.parse(process.env.CONNECTION) });
   await queue.add('job', {});
-  for (let i = 0; i < 100 && (await queue.getWaitingCount()) > 0; i++) await new Promise((next) => setTimeout(next, 10));
+  for (let i = 0; i < 300 && (await queue.getWaitingCount()) > 0; i++) await new Promise((next) => setTimeout(next, 10));
   await queue.close();`;
 const jobs = (count: number) => Array.from({ length: count }, () => ({ name: 'job', data: {} }));
 

@@ -165,7 +165,7 @@ describe.each(libraries)('$name: queue.rateLimit', ({ lib }) => {
       const worker: Worker = stage.worker(async (job) => {
         if (isLimited) starts++;
         if (job.data !== met || job.attemptsStarted > 1) return;
-        await queue.rateLimit(1_000);
+        await queue.rateLimit(3_000);
         isLimited = true;
         throw lib.Worker.RateLimitError();
       });
