@@ -111,9 +111,7 @@ impl Play {
             }
             let call = self.queue.step_call(&step);
             self.try_call(STEP.name, what, &call);
-            self.queue.end_lease(owner);
-            self.queue.command("DEL", "stalled", &[]);
-            self.recover_stalled(what, at + 2);
+            self.lose(owner, what, at + 2);
         }
     }
 

@@ -69,9 +69,7 @@ impl Play {
         for (owner, want, at) in [("a", 3, 4500), ("b", 100, 6000)] {
             let call = self.queue.step_call(&Step::by(owner).at(at).want(want).surplus(20));
             self.try_call(STEP.name, what, &call);
-            self.queue.end_lease(owner);
-            self.queue.command("DEL", "stalled", &[]);
-            self.recover_stalled(what, 7000);
+            self.lose(owner, what, 7000);
         }
     }
 

@@ -222,8 +222,15 @@ impl Play {
         pack_abandoned(&active.ids())
     }
 
+    /// A worker is gone, and its jobs are looked for.
+    pub(super) fn lose(&mut self, owner: &str, what: &str, now_ms: u64) {
+        self.queue.end_lease(owner);
+        self.queue.command("DEL", "stalled", &[]);
+        self.recover_stalled(what, now_ms);
+    }
+
     /// Looks for jobs whose worker is gone, and brings back what is found first.
-    pub(super) fn recover_stalled(&mut self, what: &str, now_ms: u64) {
+    fn recover_stalled(&mut self, what: &str, now_ms: u64) {
         let mut call = self.queue.call(&FIND_LOST);
         call.arg(0).arg("").arg("").arg("");
         let found = self.try_call(FIND_LOST.name, what, &call);
