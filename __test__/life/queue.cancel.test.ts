@@ -287,7 +287,10 @@ describe('queue.cancel', () => {
     const stop = new AbortController();
     const stopped = queue.cancelJobs({ name: 'mail' }, { cascade, waitForEnd: true, signal: stop.signal });
     await until('the last to be cancelled', async () => (await queue.getFailedCount()) === 2);
-    const done = queue.cancelJobs({ name: 'mail' }, { reason: 'anew', cascade, waitForEnd: true });
+    const asked: JobsProgress[] = [];
+    const onProgress = (progress: JobsProgress): unknown => asked.push(progress);
+    const done = queue.cancelJobs({ name: 'mail' }, { reason: 'anew', cascade, waitForEnd: true, onProgress });
+    await until('both to be asked once more', () => asked.at(-1)?.done === 2);
     stop.abort(new Error('stopped'));
     expect((await rejection(stopped)).message).toBe('stopped');
     gate.open();

@@ -398,16 +398,27 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
   });
 
   it('limiter-replaced', async () => {
-    const queue = stage.queue();
-    const worker = stage.worker(async () => undefined, { limiter: { max: 1, duration: 60_000 }, drainDelay: 60 });
-    const log = new EventLog(worker, ['drained', 'completed']);
-    await log.get('drained');
-    // the job comes, and the event loop stands still
-    const env = { ...process.env, LIBRARY: name, QUEUE: stage.queueName, CONNECTION: JSON.stringify(connection) };
-    execFileSync(process.execPath, ['--input-type=module', '--eval', ADDS], { cwd: ROOT, env });
-    worker.opts.limiter = { max: 1, duration: 1_000 };
-    await log.get('completed');
-    expect((await queue.getRateLimitTtl()) > 1_000).toBe(of({ bullmq: false, chasquimq: true }));
+    const redis = redisClient();
+    // one that hears by no channel: ours fetches for it whether or not its event loop turns
+    await redis.acl('SETUSER', stage.queueName, 'reset', 'on', 'nopass', 'allkeys', 'resetchannels', '+@all');
+    try {
+      const queue = stage.queue();
+      const opts = { limiter: { max: 1, duration: 60_000 }, drainDelay: 60 };
+      const as = { ...connection, username: stage.queueName, password: 'any' };
+      const worker = stage.worker(async () => undefined, { ...opts, connection: as });
+      const log = new EventLog(worker, ['drained', 'completed']);
+      await log.get('drained');
+      // the job comes, and the event loop stands still
+      const env = { ...process.env, LIBRARY: name, QUEUE: stage.queueName, CONNECTION: JSON.stringify(connection) };
+      execFileSync(process.execPath, ['--input-type=module', '--eval', ADDS], { cwd: ROOT, env });
+      worker.opts.limiter = { max: 1, duration: 1_000 };
+      await log.get('completed');
+      expect((await queue.getRateLimitTtl()) > 1_000).toBe(of({ bullmq: false, chasquimq: true }));
+      await worker.close();
+    } finally {
+      await redis.acl('DELUSER', stage.queueName);
+      await redis.quit();
+    }
   });
 
   /** Every key of this test. */
