@@ -18,7 +18,10 @@ use std::{
     collections::VecDeque,
     future::Future,
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+    },
     time::Instant,
 };
 
@@ -60,6 +63,8 @@ struct Shared {
     // there is something for the engine to do
     called: Arc<Notify>,
     over: watch::Sender<bool>,
+    // the event loop that watches has something to read for those who listen, by whatever connection
+    is_expected: AtomicBool,
 }
 
 struct State {
@@ -97,6 +102,8 @@ struct Watcher {
     number: u32,
     // there are answers for it, which it did not read itself
     wake: Box<dyn Fn() + Send>,
+    // it was asked to read, and did not since
+    is_late: bool,
 }
 
 impl std::fmt::Debug for Wire {
@@ -130,6 +137,7 @@ impl Wire {
             }),
             called: called.clone(),
             over: watch::Sender::new(false),
+            is_expected: AtomicBool::new(false),
         });
         tokio::spawn(driver::drive(Arc::downgrade(&shared), socket, called));
         Self { shared }
@@ -279,6 +287,11 @@ impl driver::Driven for Shared {
         let mut state = self.state();
         // what was read at the last look, and is nobody's business yet
         state.news.heard.drain(..).for_each(|listener| listener.act(true));
+        if self.is_expected.load(Ordering::Acquire) {
+            self.is_expected.store(false, Ordering::Release);
+            let expected = state.see_event_loop();
+            self.is_expected.fetch_or(expected, Ordering::AcqRel);
+        }
         let _ = self.read(&mut state);
         state.wake();
     }
@@ -306,6 +319,17 @@ impl State {
         {
             (watcher.wake)();
         }
+    }
+
+    /// Looks whether the event loop reads what it has asked for those who listen. Whether it still has something to read.
+    fn see_event_loop(&mut self) -> bool {
+        let Some(watcher) = &mut self.watcher else { return false };
+        let is_expected = self.news.waits(watcher.is_late);
+        watcher.is_late = is_expected;
+        if is_expected {
+            (watcher.wake)();
+        }
+        is_expected
     }
 
     /// Has those who heard act, where no event loop does.

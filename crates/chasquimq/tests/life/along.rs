@@ -5,7 +5,7 @@ use std::{
         atomic::{AtomicU32, AtomicUsize, Ordering},
         Arc,
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use chasquimq::{
@@ -114,6 +114,9 @@ impl<'a> Adder<'a> {
     }
 }
 
+/// How long an event loop stays awake for an answer.
+const AWAKE: Duration = Duration::from_millis(1);
+
 /// A connection that is opened again when it breaks.
 struct Asked {
     connection: Connection,
@@ -138,11 +141,15 @@ impl Asked {
         }
         let socket = self.socket.as_ref()?;
         let mut replies = Vec::new();
+        let sent = Instant::now();
         let mut alive = socket.send(&command.to_vec().into(), 1).is_ok();
         while alive && replies.is_empty() {
             alive = socket.receive(&mut replies).is_ok();
-            // it is awake, as an event loop is that expects an answer
-            tokio::task::yield_now().await;
+            // it is awake for a while, as an event loop is that expects an answer; for ever, it would keep the server from running
+            match sent.elapsed() < AWAKE {
+                true => tokio::task::yield_now().await,
+                false => tokio::time::sleep(AWAKE).await,
+            }
         }
         match replies.pop() {
             Some(Ok(answer)) => Some(answer),

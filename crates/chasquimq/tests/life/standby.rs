@@ -11,7 +11,7 @@ use std::{
 use chasquimq::{
     redis::wire::Watch,
     system_now_ms,
-    worker::{Completed, Message, Report, Worker},
+    worker::{Completed, Message, Report, Standby, Worker},
     ConnectOptions, WorkerOptions,
 };
 use tokio::sync::{mpsc, Notify};
@@ -229,6 +229,38 @@ async fn a_busy_event_loop_that_holds_a_job_keeps_no_other_from_starting() {
     world.end();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_event_loop_that_has_asked_for_a_job_keeps_it_from_nobody() {
+    let world = World::new();
+    let options = WorkerOptions {
+        // no look is due before the test is over
+        drain_delay: 2 * PATIENCE,
+        lock_renew_time: None,
+        watches_news: true,
+        ..WorkerOptions::default()
+    };
+    let (worker, mut messages) = unread(&world, options);
+    let standby = loop {
+        let message = messages.recv().await.expect("a message");
+        if let Some(standby) = message.standby {
+            break standby;
+        }
+    };
+    never_read(&standby);
+    for round in 1..=3 {
+        until("the worker to lend its step", || async {
+            standby.step_along().is_some()
+        })
+        .await;
+        world.add_plain(1).await;
+        let next = tokio::time::timeout(PATIENCE, next_job(&worker, &mut messages)).await;
+        complete(&worker, round, next.expect("the job"));
+        world.completed(round).await;
+    }
+    worker.close(false).await;
+    world.end();
+}
+
 fn short_lease() -> WorkerOptions {
     WorkerOptions {
         lock_duration: Duration::from_millis(1500),
@@ -257,6 +289,14 @@ fn complete(worker: &Worker, report: u64, handle: u32) {
     });
 }
 
+/// An event loop watches, and never reads.
+fn never_read(standby: &Standby) {
+    if let Some(Watch::Begins(watched)) = standby.watch(|| {}) {
+        standby.watched(true);
+        std::mem::forget(watched);
+    }
+}
+
 /// The handle of the next job.
 async fn next_job(worker: &Worker, messages: &mut mpsc::UnboundedReceiver<Message>) -> u32 {
     loop {
@@ -264,13 +304,7 @@ async fn next_job(worker: &Worker, messages: &mut mpsc::UnboundedReceiver<Messag
         if message.asks_for_life {
             worker.heard();
         }
-        if let Some(standby) = message.standby {
-            // handed over, and never looked at
-            if let Some(Watch::Begins(watched)) = standby.watch(|| {}) {
-                standby.watched(true);
-                std::mem::forget(watched);
-            }
-        }
+        message.standby.iter().for_each(never_read);
         if let Some(batch) = message.jobs {
             assert!(worker.draw(batch.offer));
             return batch.base;

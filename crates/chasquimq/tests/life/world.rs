@@ -2,7 +2,7 @@
 
 use std::{
     future::Future,
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -22,6 +22,9 @@ use crate::{
 
 /// Longer than anything here takes, on a machine that is busy with other things.
 pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Longer than a look takes, unless the machine stands still.
+const ONE_LOOK: Duration = Duration::from_secs(1);
 
 /// A queue, and everything a test needs around it.
 pub struct World {
@@ -74,7 +77,15 @@ impl World {
 
     /// Waits until so many jobs have completed.
     pub async fn completed(&self, jobs: u64) {
-        until("jobs to complete", || async { self.counts().await.completed >= jobs }).await;
+        let counts = Mutex::new(None);
+        let is_so = || async {
+            let found = self.counts().await;
+            let are_completed = found.completed >= jobs;
+            *counts.lock().expect("counts") = Some(found);
+            are_completed
+        };
+        let described = || format!("{jobs} jobs to complete; there are {:?}", counts.lock());
+        until_described(&described, is_so).await;
     }
 
     pub async fn state(&self, id: &str) -> String {
@@ -134,11 +145,26 @@ pub fn waits_once_each(snapshot: &Snapshot, jobs: usize) {
 }
 
 /// Waits for a condition.
-pub async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
-    let started = Instant::now();
-    while !is_so().await {
-        assert!(started.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");
+pub async fn until<F: Future<Output = bool>>(what: &str, is_so: impl FnMut() -> F) {
+    until_described(&|| what.to_owned(), is_so).await;
+}
+
+async fn until_described<F: Future<Output = bool>>(what: &(dyn Fn() -> String + Sync), mut is_so: impl FnMut() -> F) {
+    let (mut waited, mut longest) = (Duration::ZERO, Duration::ZERO);
+    loop {
+        let asked = Instant::now();
+        if is_so().await {
+            return;
+        }
+        assert!(
+            waited < PATIENCE,
+            "waited {waited:?} for {}; one look took {longest:?}",
+            what()
+        );
         // the server gives no signal of what is asked here
         tokio::time::sleep(Duration::from_millis(5)).await;
+        longest = longest.max(asked.elapsed());
+        // while a machine stands still, nothing goes on
+        waited += asked.elapsed().min(ONE_LOOK);
     }
 }

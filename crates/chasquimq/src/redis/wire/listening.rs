@@ -1,6 +1,6 @@
 //! The side of those who listen to channels.
 
-use std::sync::Arc;
+use std::sync::{atomic::Ordering, Arc};
 
 use super::{Listener, Wire};
 
@@ -17,6 +17,11 @@ impl Wire {
             leave.arg(channel);
             drop(self.give(leave.get_packed_command(), 1));
         }
+    }
+
+    /// The event loop that watches has something to read for one who listens.
+    pub(crate) fn expect(&self) {
+        self.shared.is_expected.store(true, Ordering::Release);
     }
 
     /// Reads what an event loop may be too busy to read.

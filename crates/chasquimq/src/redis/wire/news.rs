@@ -17,6 +17,8 @@ pub trait Listener: Send + Sync + std::fmt::Debug {
     fn ask(&self);
     /// Nobody else goes on with what was heard: `is_unread`: who watches is too busy.
     fn act(&self, is_unread: bool);
+    /// Whether something that an event loop has sent for it is not answered. Where that `is_stuck`, nobody reads the answer, and it is told so.
+    fn waits(&self, is_stuck: bool) -> bool;
     /// The server tells nothing more by this connection.
     fn lose(&self);
 }
@@ -58,6 +60,15 @@ impl News {
     /// Whether news may come.
     pub fn has_listeners(&self) -> bool {
         !self.listeners.is_empty()
+    }
+
+    /// Whether an event loop has something to read for anybody. Where it `is_stuck`, each is told so.
+    pub fn waits(&self, is_stuck: bool) -> bool {
+        let mut waits = false;
+        for listener in self.listeners.values() {
+            waits |= listener.waits(is_stuck);
+        }
+        waits
     }
 
     /// Takes what came in.

@@ -4,10 +4,11 @@ use std::{
     future::poll_fn,
     io::{Read, Write},
     os::unix::net::UnixStream,
+    sync::atomic::AtomicUsize,
     task::Poll,
 };
 
-use super::*;
+use super::{driver::Driven, *};
 use crate::redis::socket::Socket;
 
 fn open_pair() -> (Wire, UnixStream) {
@@ -177,6 +178,14 @@ impl Listener for Noting {
             .push(if is_unread { "unread" } else { "acts" });
     }
 
+    fn waits(&self, is_stuck: bool) -> bool {
+        self.heard
+            .lock()
+            .expect("notes")
+            .push(if is_stuck { "stuck" } else { "waits" });
+        true
+    }
+
     fn lose(&self) {
         self.heard.lock().expect("notes").push("lost");
     }
@@ -191,6 +200,29 @@ async fn until_noted(listener: &Noting, notes: &[&str]) {
     while *listener.heard.lock().expect("notes") != notes {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn an_event_loop_that_does_not_read_though_it_is_asked_to_is_stuck() {
+    let (wire, _far) = open_pair();
+    let wakes = Arc::new(AtomicUsize::new(0));
+    let counted = wakes.clone();
+    let watched = wire.watched(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let watched = watched.expect("nobody watches");
+    let listener = Arc::new(Noting::default());
+    wire.add_listener("c", listener.clone());
+    let look = || Driven::look(&*wire.shared);
+    look();
+    until_noted(&listener, &[]).await;
+    wire.expect();
+    look();
+    watched.receive(&mut Vec::new()).expect("an open connection");
+    look();
+    look();
+    until_noted(&listener, &["waits", "waits", "stuck"]).await;
+    assert_eq!(wakes.load(Ordering::Relaxed), 3);
 }
 
 #[tokio::test]

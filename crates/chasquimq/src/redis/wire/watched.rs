@@ -45,7 +45,11 @@ impl Wire {
         state.watchers = state.watchers.wrapping_add(1);
         let number = state.watchers;
         let wake = Box::new(wake);
-        state.watcher = Some(Watcher { number, wake });
+        state.watcher = Some(Watcher {
+            number,
+            wake,
+            is_late: false,
+        });
         state.answers.clear();
         self.shared.called.notify_one();
         Some(Watched {
@@ -111,6 +115,9 @@ impl Watched {
     /// When the connection is broken or closed by the server, or brings what is no reply.
     pub fn receive(&self, answers: &mut Vec<Answer>) -> io::Result<()> {
         let mut state = self.wire.state();
+        if let Some(watcher) = &mut state.watcher {
+            watcher.is_late = false;
+        }
         let read = self.wire.shared.read(&mut state);
         answers.append(&mut state.answers);
         read

@@ -25,8 +25,6 @@ use crate::{keys::Keys, redis::connection::Connection, worker::standing::Standin
 
 // how soon is looked again for what a lost wait may have been told
 const LOST_LOOK: Duration = Duration::from_millis(250);
-// jobs that are held may block the event loop that reads what the server tells: that is somebody else's then
-const BESIDE_LOOK: Duration = Duration::from_millis(10);
 // looks that find a marker before what tells this worker of work is not trusted any more
 const MOST_MISSED: u32 = 2;
 // somebody leaves markers who tells nobody: they are waited for
@@ -104,7 +102,7 @@ impl Waiter {
             time: Duration::ZERO,
             quiet: Quiet::default(),
             look: Instant::now(),
-            every: BESIDE_LOOK,
+            every: LOST_LOOK,
             lost_until: None,
             marked_until: None,
             missed: 0,
@@ -148,19 +146,15 @@ impl Waiter {
         self.marked_until = Some(Instant::now() + MARKED);
     }
 
-    /// Waits to be told. `beside`: jobs are held. Call it only when nothing is pending.
-    pub(crate) fn wait(&mut self, pending: Pending, time: Duration, lease: Option<Duration>, beside: bool) {
+    /// Waits to be told. Call it only when nothing is pending.
+    pub(crate) fn wait(&mut self, pending: Pending, time: Duration, lease: Option<Duration>) {
         let now = Instant::now();
         (self.pending, self.time) = (pending, time);
         self.ends = match pending {
             Pending::Lift => now + time,
             _ => self.quiet.next_look(time),
         };
-        self.every = if beside {
-            BESIDE_LOOK
-        } else {
-            lease.unwrap_or(time).min(time)
-        };
+        self.every = lease.unwrap_or(time).min(time);
         self.look = now + self.every;
     }
 

@@ -277,6 +277,14 @@ impl Listener for Standby {
         self.shared.ended.notify_one();
     }
 
+    fn waits(&self, is_stuck: bool) -> bool {
+        let mut state = self.state();
+        if is_stuck && state.lose_any_along() {
+            self.shared.ended.notify_one();
+        }
+        state.waits_for_answer()
+    }
+
     fn lose(&self) {
         self.shared.lost.notify_one();
     }

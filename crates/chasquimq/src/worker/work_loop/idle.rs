@@ -95,8 +95,7 @@ impl Loop {
             return;
         }
         let lease = self.options.lock_renew_time.map(|time| time / 2);
-        let holds_jobs = self.standing.in_flight.jobs() > 0;
-        self.waiter.wait(pending, time, lease, holds_jobs);
+        self.waiter.wait(pending, time, lease);
     }
 
     fn time_to_wait(&self) -> Duration {

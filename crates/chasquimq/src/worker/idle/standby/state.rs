@@ -196,7 +196,7 @@ impl State {
             return None;
         }
         let (request, packed) = self.short_way.as_ref()?.step_along(self.standing.as_mut()?)?;
-        self.along = Some(Along::new(SentAlong::Take(request)));
+        self.sends(SentAlong::Take(request));
         Some(packed)
     }
 
@@ -220,6 +220,24 @@ impl State {
 
     fn take_along(&mut self, number: i64) -> Option<Along> {
         self.along.take_if(|along| along.number() == number)
+    }
+
+    /// What went along is asked for by the worker's loop: an event loop that stands still does not read its answer. Whether there was something.
+    pub(super) fn lose_any_along(&mut self) -> bool {
+        let Some(along) = self.along.take() else { return false };
+        (self.end, self.is_unread) = (Some(along.lost()), true);
+        true
+    }
+
+    pub(super) fn waits_for_answer(&self) -> bool {
+        self.along.is_some()
+    }
+
+    fn sends(&mut self, sent: SentAlong) {
+        self.along = Some(Along::new(sent));
+        if let Hearing::By(wire) = &self.hearing {
+            wire.expect();
+        }
     }
 
     pub(super) fn lose_along(&mut self, number: i64) {
@@ -290,7 +308,7 @@ impl State {
         let (step, command) = way.record(standing, answer, request.room, report)?;
         self.end = None;
         let number = step.request.number;
-        self.along = Some(Along::new(SentAlong::Record(Box::new(step))));
+        self.sends(SentAlong::Record(Box::new(step)));
         Ok((number, command))
     }
 }
