@@ -1,7 +1,10 @@
 // A worker keeps its jobs as long as its process lives, whatever its handlers do to the event loop.
+import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { chasquimq } from '../support/chasquimq.js';
 import { Program } from '../support/program.js';
+import { connection } from '../support/redis.js';
+import { ROOT } from '../support/registry.js';
 import { fetchJob, useStage } from '../support/stage.js';
 import { EventLog, until } from '../support/waiting.js';
 
@@ -13,6 +16,12 @@ const RECOVERER = { lockDuration: LOCK_MS, stalledInterval: 100, drainDelay: 1 }
 
 /** A lease and two scans take 1.2 s; the rest is for slow machines. */
 const RECOVERY_MS = 25_000;
+
+/** Another process, until its worker has completed a job. */
+const OTHER = `
+  const { Worker } = await import('chasquimq');
+  const worker = new Worker(process.env.QUEUE, async () => 'other', { connection: JSON.parse(process.env.CONNECTION) });
+  worker.on('completed', () => worker.close());`;
 
 describe('worker.lease', () => {
   const stage = useStage(chasquimq);
@@ -81,6 +90,25 @@ describe('worker.lease', () => {
       expect((await fetchJob(queue, '4')).attemptsStarted).toBe(1);
     },
   );
+
+  it('what an event loop that is blocked behind an add has not read goes to another worker that is idle', async () => {
+    const queue = stage.queue();
+    // neither the end of a lease nor that of a wait is near
+    const worker = stage.worker(async () => 'own', { lockDuration: 10 * RECOVERY_MS, drainDelay: 60 });
+    const log = new EventLog(worker, ['completed']);
+    for (const nth of [1, 2, 3]) {
+      await queue.add('own', {});
+      await log.get('completed', nth);
+    }
+    const added = queue.add('left', {});
+    // by then it is sent, and the worker's step with it
+    await new Promise((resolve) => process.nextTick(resolve));
+    const env = { ...process.env, QUEUE: stage.queueName, CONNECTION: JSON.stringify(connection) };
+    const args = ['--input-type=module', '--eval', OTHER];
+    execFileSync(process.execPath, args, { cwd: ROOT, env, timeout: RECOVERY_MS });
+    const { id } = await added;
+    expect((await fetchJob(queue, id!)).returnvalue).toBe('other');
+  });
 
   // The same scan does find a process that stands still with its engine, so the tests above prove something.
   // stalled-in-one-scan: a wanted difference (docs/differences.md)
