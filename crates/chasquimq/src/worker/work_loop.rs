@@ -18,7 +18,7 @@ use std::{
     time::Instant,
 };
 
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, task::JoinHandle};
 
 use super::{
     client_clock::{ClientClock, Reading},
@@ -74,6 +74,8 @@ pub(super) struct Loop {
     // when something is due, and whether jobs are held, as far as it was known to what is lent
     lent_due: Option<Instant>,
     lent_jobs: bool,
+    // calls that wake others
+    wakes: Vec<JoinHandle<()>>,
     // told when no fetch is under way any more
     pausing: Vec<tokio::sync::oneshot::Sender<()>>,
     questions: Vec<Question>,
@@ -121,6 +123,7 @@ impl Loop {
             room_changed: false,
             lent_due: None,
             lent_jobs: false,
+            wakes: Vec::new(),
             pausing: Vec::new(),
             questions: Vec::new(),
             closing: Vec::new(),

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use crate::{
     probe::connect_options,
     runner::End,
-    world::{until, World},
+    world::{until, World, PATIENCE},
 };
 
 /// A worker whose event loop is blocked: it is handed jobs, and starts none.
@@ -242,6 +242,34 @@ async fn a_worker_that_took_jobs_as_it_waited_waits_again_beside_the_marker() {
     complete(&worker, 2, others);
     until_a_member(&mut world, &waiting).await;
     world.completed(3).await;
+    worker.close(false).await;
+    world.end();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_is_paused_and_runs_again_at_once_is_told_of_work() {
+    let mut world = World::new();
+    let options = WorkerOptions {
+        // longer than the test waits
+        drain_delay: Duration::from_secs(3_600),
+        ..WorkerOptions::default()
+    };
+    let (worker, mut batches) = by_hand(&world, options);
+    let waiting = world.keys.key("waiting-workers");
+    for round in 1..=500 {
+        until_a_member(&mut world, &waiting).await;
+        worker.pause();
+        // in whatever its loop does meanwhile
+        let paused = Instant::now();
+        while paused.elapsed() < Duration::from_micros(round) {
+            std::hint::spin_loop();
+        }
+        worker.run(system_now_ms());
+        world.add_plain(1).await;
+        let handles = tokio::time::timeout(PATIENCE, drawn(&worker, &mut batches, 1)).await;
+        complete(&worker, round, handles.unwrap_or_else(|_| panic!("round {round}")));
+        world.completed(round).await;
+    }
     worker.close(false).await;
     world.end();
 }

@@ -356,8 +356,16 @@ impl Loop {
     }
 
     /// Another worker is to look, as soon as the server can tell it.
-    pub(super) fn wake_another(&self) {
-        tokio::spawn(self.waking("wake"));
+    pub(super) fn wake_another(&mut self) {
+        self.wakes.push(tokio::spawn(self.waking("wake")));
+    }
+
+    /// What this worker has had others woken by is carried out: the server forgets by it that this one waits.
+    pub(super) async fn others_woken(&mut self) {
+        for wake in self.wakes.drain(..) {
+            // one that failed has said so
+            let _ = wake.await;
+        }
     }
 
     fn waking(&self, marker: &'static str) -> impl Future<Output = ()> + 'static {

@@ -43,6 +43,7 @@ impl Loop {
             });
             return;
         }
+        self.others_woken().await;
         let outcomes = self.gather();
         if let Err(error) = self.take_steps(outcomes).await {
             self.report(error);
