@@ -1,13 +1,19 @@
 // Pins Queue#obliterate: what goes, what refuses, what starts anew.
 import { describe, expect, it } from 'vitest';
 import { libraries } from '../support/libraries.js';
-import { connection, keysContaining, redisClient } from '../support/redis.js';
+import { connection, keysContaining, redisClient, unlinkContaining } from '../support/redis.js';
+import { Program } from '../support/program.js';
 import { useStage } from '../support/stage.js';
 import { EventLog, rejection, until } from '../support/waiting.js';
 
+/** Adds a job whenever it is told to. */
+const ADDS = `
+  const { Queue } = await import(process.env.LIBRARY);
+  const queue = new Queue(process.env.QUEUE, { connection: JSON.parse(process.env.CONNECTION) });
+  process.stdin.on('data', () => queue.add('job', {}));`;
 const NONE = { active: 0, completed: 0, delayed: 0, failed: 0, prioritized: 0, waiting: 0, 'waiting-children': 0 };
 
-describe.each(libraries)('$name: queue.obliterate', ({ lib }) => {
+describe.each(libraries)('$name: queue.obliterate', ({ name, lib }) => {
   const stage = useStage(lib);
 
   it('of an empty queue does nothing', async () => {
@@ -135,5 +141,28 @@ describe.each(libraries)('$name: queue.obliterate', ({ lib }) => {
     await queue.add('after', {});
     expect((await log.get('completed', 2))[1]).toBe('after');
     expect(await queue.getJobCounts('completed')).toEqual({ completed: 1 });
+  });
+
+  it('keeps a worker that waits from no job that another process adds behind it, nor do deleted keys', async () => {
+    // characters of patterns
+    const part = '-[a*?]\\';
+    const queue = stage.queue({}, part);
+    const log = new EventLog(
+      stage.worker(async () => undefined, { drainDelay: 60 }, part),
+      ['completed'],
+    );
+    const adder = stage.keep(Program.startText(ADDS, { env: { LIBRARY: name, QUEUE: queue.name } }));
+    const redis = redisClient();
+    let completed = 0;
+    for (const empty of [
+      async () => undefined,
+      () => queue.obliterate({ force: true }),
+      () => unlinkContaining(redis, stage.queueName),
+    ]) {
+      await empty();
+      adder.tell('add');
+      await log.get('completed', ++completed);
+    }
+    await redis.quit();
   });
 });

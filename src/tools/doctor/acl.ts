@@ -7,7 +7,7 @@ const COMMANDS = `+auth +hello +select +info +role +time +client|setname +client
 +llen +lpop +lpush +lrange +lrem +lset +ltrim +rpop +rpush
 +sadd +scard +sismember +smembers +smismember +spop +srem +sscan
 +xadd +xdel +xinfo|stream +xrange +xread +xrevrange +xtrim
-+spublish +ssubscribe +sunsubscribe
++spublish +ssubscribe +sunsubscribe +pubsub|shardchannels
 +zadd +zcard +zcount +zmscore +zrange +zrem +zscore +zremrangebyrank +zrangebyscore +zrevrange +zrevrangebyscore +bzpopmin`;
 
 /** The parts behind `ACL SETUSER <name>` for the queues of a prefix. */

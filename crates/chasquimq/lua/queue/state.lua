@@ -78,6 +78,7 @@ local function open(base, call, read)
   local queue = of_state(base, raw)
   queue.call = call or with_lists({ home = queue, by_turn = false })
   if raw then return queue end
+  queue.is_new = true
   local there = check_types(queue)
   local last = redis.call('GET', base .. 'memo:last-event')
   if last and #last == 16 then queue.event_ms, queue.event_seq = struct.unpack('<dd', last) end

@@ -29,6 +29,15 @@ local function tell_one(base)
   end
 end
 
+-- Tells all that listen, of a queue that was emptied: who waits there was forgotten with it. A user who may not ask for channels tells nobody.
+local function tell_all(base)
+  -- a refusal would stand in the server's log
+  if not redis.acl_check_cmd('PUBSUB', 'SHARDCHANNELS') then return end
+  local channels = redis.pcall('PUBSUB', 'SHARDCHANNELS', base:gsub('[%*%?%[\\]', '\\%0') .. CHANNEL .. '*')
+  if channels.err then return end
+  for _, channel in ipairs(channels) do redis.pcall('SPUBLISH', channel, '') end
+end
+
 -- Tells all that rest.
 local function tell_resting(base)
   local owners = redis.pcall('SMEMBERS', base .. 'resting')
@@ -77,6 +86,7 @@ return {
   goes_on_waiting = goes_on_waiting,
   remove = remove,
   rest = rest,
+  tell_all = tell_all,
   tell_one = tell_one,
   tell_resting = tell_resting,
 }

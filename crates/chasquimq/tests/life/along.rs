@@ -318,7 +318,7 @@ async fn what_is_due_starts_in_its_time() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_emptied_keeps_no_job_that_nobody_runs() {
     let mut world = World::new();
-    let worker = Hasty::start(&world, connect_options(), short_waits(), nothing());
+    let worker = Hasty::start(&world, connect_options(), long_waits(), nothing());
     let mut adder = Adder::new(&world, &worker, connect_options(), TOLD);
     let jobs = adder.one_at_a_time(20, TOLD).await as u64;
     drop(adder);

@@ -83,14 +83,28 @@ fn whoever_makes_work_tells_one_worker_and_leaves_no_marker() {
 #[test]
 fn one_that_nobody_hears_is_passed_over() {
     let mut queue = TestQueue::told_before(1);
+    queue.add(1000, Plan::new().frame(1));
+    queue.command("DEL", "wake", &[]);
     for owner in ["gone", "lost", "away"] {
-        park(&mut queue, owner);
+        assert_eq!(run!(queue, PARK, owner, 0, -2), "0");
     }
     let mut ear = queue.listen("w");
     queue.add(1000, Plan::new().frame(1));
     queue.key_is("wake", "set");
     queue.key_is("waiting-workers", "(none)");
     assert_eq!(ear.heard(), 0);
+}
+
+#[test]
+fn whoever_listens_hears_of_the_first_job_of_a_queue_that_was_emptied() {
+    let mut queue = TestQueue::told_before(1);
+    let mut ears = ["v", "w"].map(|owner| queue.listen(owner));
+    let mut heard = || ears.each_mut().map(|ear| ear.heard());
+    queue.add(1000, Plan::new().frame(1));
+    queue.key_is("wake", "set");
+    assert_eq!(heard(), [1, 1]);
+    queue.add(1000, Plan::new().frame(1));
+    assert_eq!(heard(), [0, 0]);
 }
 
 #[test]
