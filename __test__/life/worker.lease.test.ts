@@ -107,7 +107,7 @@ describe('worker.lease', () => {
     const args = ['--input-type=module', '--eval', OTHER];
     execFileSync(process.execPath, args, { cwd: ROOT, env, timeout: RECOVERY_MS });
     const { id } = await added;
-    expect((await fetchJob(queue, id!)).returnvalue).toBe('other');
+    expect((await fetchJob(queue, id)).returnvalue).toBe('other');
   });
 
   // The same scan does find a process that stands still with its engine, so the tests above prove something.

@@ -18,10 +18,7 @@ use std::{
     collections::VecDeque,
     future::Future,
     io,
-    sync::{
-        atomic::{AtomicBool, Ordering},
-        Arc, Mutex, MutexGuard, PoisonError,
-    },
+    sync::{atomic::AtomicBool, Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
 
@@ -287,11 +284,7 @@ impl driver::Driven for Shared {
         let mut state = self.state();
         // what was read at the last look, and is nobody's business yet
         state.news.heard.drain(..).for_each(|listener| listener.act(true));
-        if self.is_expected.load(Ordering::Acquire) {
-            self.is_expected.store(false, Ordering::Release);
-            let expected = state.see_event_loop();
-            self.is_expected.fetch_or(expected, Ordering::AcqRel);
-        }
+        self.see_event_loop(&mut state);
         let _ = self.read(&mut state);
         state.wake();
     }
@@ -319,17 +312,6 @@ impl State {
         {
             (watcher.wake)();
         }
-    }
-
-    /// Looks whether the event loop reads what it has asked for those who listen. Whether it still has something to read.
-    fn see_event_loop(&mut self) -> bool {
-        let Some(watcher) = &mut self.watcher else { return false };
-        let is_expected = self.news.waits(watcher.is_late);
-        watcher.is_late = is_expected;
-        if is_expected {
-            (watcher.wake)();
-        }
-        is_expected
     }
 
     /// Has those who heard act, where no event loop does.

@@ -2,7 +2,7 @@
 
 use std::sync::{atomic::Ordering, Arc};
 
-use super::{Listener, Wire};
+use super::{Listener, Shared, State, Wire};
 
 impl Wire {
     /// Has somebody hear what comes by a channel, once the server is asked to.
@@ -30,5 +30,20 @@ impl Wire {
         let _ = self.shared.read(&mut state);
         state.act();
         state.wake();
+    }
+}
+
+impl Shared {
+    /// Looks whether the event loop reads what it has asked for those who listen.
+    pub(super) fn see_event_loop(&self, state: &mut State) {
+        let Some(watcher) = &mut state.watcher else { return };
+        if !self.is_expected.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        watcher.is_late = state.news.waits(watcher.is_late);
+        if watcher.is_late {
+            self.is_expected.store(true, Ordering::Release);
+            (watcher.wake)();
+        }
     }
 }

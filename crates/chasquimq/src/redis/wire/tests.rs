@@ -4,7 +4,7 @@ use std::{
     future::poll_fn,
     io::{Read, Write},
     os::unix::net::UnixStream,
-    sync::atomic::AtomicUsize,
+    sync::atomic::{AtomicUsize, Ordering},
     task::Poll,
 };
 
