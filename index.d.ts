@@ -716,6 +716,8 @@ export interface NativeJobExtra {
   deduplicationId?: string
   /** Scheduler id. */
   repeatJobKey?: string
+  /** From when on it could start, epoch ms, where a worker that takes it measures latency. */
+  readyOn?: number
 }
 
 /** How long jobs took. */

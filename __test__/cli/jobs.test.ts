@@ -5,7 +5,7 @@ import { chasquimq } from '../support/chasquimq.js';
 import { cli } from '../support/cli.js';
 import { person } from '../support/person.js';
 import { useStage } from '../support/stage.js';
-import { EventLog } from '../support/waiting.js';
+import { EventLog, Gate, rejection, until } from '../support/waiting.js';
 
 describe('jobs', () => {
   const stage = useStage(chasquimq);
@@ -125,6 +125,74 @@ describe('jobs', () => {
     expect((await cli(['cancel', queue.name])).code).toBe(2);
   });
 
+  /** A flow whose child runs until it is cancelled or, deaf to that, until the gate opens; `p` waits for it. */
+  async function running(gate?: Gate): Promise<EventLog> {
+    const log = new EventLog(
+      stage.worker(async ({ id }, _, signal) => {
+        if (id === 'p') return;
+        await (gate?.opened ?? new Promise<void>((resolve) => signal!.addEventListener('abort', () => resolve())));
+        return 'ended';
+      }),
+      ['active', 'completed'],
+    );
+    const at = { name: 'report', queueName: stage.queueName };
+    await stage.flowProducer().add({ ...at, opts: { jobId: 'p' }, children: [{ ...at, opts: { jobId: 'c' } }] });
+    await log.get('active');
+    return log;
+  }
+
+  it.each([
+    ['a filter', ['--name', 'report', '--state', 'active', '--wait']],
+    ['ids', ['c', '--wait', '1m']],
+  ])('cancels by %s, and waits until what runs has ended', async (_, args) => {
+    await running();
+    const { code, stdout, stderr } = await cli(['jobs', 'cancel', stage.queueName, '--yes', '--json', ...args]);
+    expect([code, JSON.parse(stdout), stderr]).toMatchObject([0, { matched: 1, done: 1 }, '']);
+    expect(await stage.queue().getJobState('c')).toBe('completed');
+  });
+
+  it.each([
+    ['a filter', ['--state', 'waiting-children', '--all']],
+    ['ids', ['p']],
+  ])('cancels by %s, and with cascade children that are not named', async (_, args) => {
+    const log = await running();
+    const { stdout } = await cli(['jobs', 'cancel', stage.queueName, ...args, '--cascade', '--yes']);
+    expect(stdout).toBe(`Cancelled 1 of 1 job of ${stage.queueName}.\n`);
+    await log.get('completed');
+    expect(await stage.queue().getJobState('p')).toBe('failed');
+  });
+
+  it.each([
+    ['a filter', ['jobs', 'cancel'], ['--name', 'report', '--yes'], '; 2 jobs were cancelled'],
+    ['ids', ['jobs', 'cancel'], ['p', 'c', '--yes'], '; 2 jobs were cancelled'],
+    ['ids alone', ['cancel'], ['p', 'c'], ''],
+  ])('by %s it names a job that runs for longer than it waits', async (_, command, args, rest) => {
+    const gate = new Gate();
+    const log = await running(gate);
+    const { code, stdout, stderr } = await cli([...command, stage.queueName, ...args, '--wait', '100ms']);
+    gate.open();
+    await log.get('completed');
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toBe(`chasquimq: Job c still runs 100 ms after it was cancelled${rest}.\n`);
+  });
+
+  it.each([
+    ['a filter', ['--name', 'report']],
+    ['ids', ['p', 'c']],
+  ])('by %s it ends where it is told to while it waits', async (_, args) => {
+    const gate = new Gate();
+    const log = await running(gate);
+    const ending = new AbortController();
+    const io = { ...person('').io, signal: ending.signal };
+    const run = jobs.run(['cancel', stage.queueName, ...args, '--yes', '--wait'], io);
+    await until('both to be cancelled', async () => (await stage.queue().getJobState('p')) === 'failed');
+    ending.abort();
+    const { message } = await rejection(run);
+    gate.open();
+    await log.get('completed');
+    expect(message).toBe('Stopped when 2 jobs were cancelled.');
+  });
+
   it('moves jobs to another queue', async () => {
     const queue = await queueOfMany();
     const other = stage.queue({}, 'other');
@@ -159,6 +227,12 @@ describe('jobs', () => {
     [['move', 'q', '--all', '--yes'], 'move wants a queue to move jobs to: --to <queue>.'],
     [['move', 'q', '5', '--to', 'p', '--yes'], 'move takes what the server finds: leave out ids and --text.'],
     [['find', 'q', '--why', 'p'], '--why belongs to cancel.'],
+    [['find', 'q', '--cascade'], '--cascade belongs to cancel.'],
+    [['find', 'q', '--wait'], '--wait belongs to cancel.'],
+    [['find', 'q', '--wait', '5s'], '--wait belongs to cancel.'],
+    [['cancel', 'q', '5', '--wait', '0s', '--yes'], '--wait must be longer than 0.'],
+    [['cancel', 'q', '5', '--wait', '6', '--yes'], '--wait must be a time such as 30s, 5m, 2h or 7d, not "6".'],
+    [['cancel', 'q', '5', '--wait=', '--yes'], '--wait is empty.'],
     [['find', 'q', '--to', 'p'], '--to belongs to move.'],
     [['find', 'q', '--reset-attempts'], '--reset-attempts belongs to retry.'],
   ])('refuses %j', async (args, message) => {

@@ -6,6 +6,7 @@ import type { Job, JobTimes, LatencyOptions, Queue, Worker, WorkerOptions } from
 import { chasquimq } from '../support/chasquimq.js';
 import { connection, redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
+import { TestTelemetry } from '../support/telemetry.js';
 import { EventLog, rejection, sleep, until } from '../support/waiting.js';
 
 const DAY_MS = 86_400_000;
@@ -85,6 +86,44 @@ describe('latency', () => {
     const { waiting, running, completion } = await q.getLatency();
     expect([waiting.count, running.count, completion.count]).toEqual([5, 5, 2]);
     expect(completion.p99).toBeGreaterThan(8_000);
+  });
+
+  it('tells a meter of each start what it tells of the queue, and else nothing', async () => {
+    const q = queue();
+    const [telemetry, silent] = [new TestTelemetry(), new TestTelemetry()];
+    const timestamp = Date.now() - 5_000;
+    await q.addBulk(Array.from({ length: 20 }, (_, data) => ({ name: 'plain', data, opts: { timestamp } })));
+    await q.addBulk([
+      { name: 'own', data: 0, opts: { jobId: 'own', timestamp: timestamp - 60_000 } },
+      { name: 'late', data: 0, opts: { delay: 4_000, timestamp } },
+      { name: 'flaky', data: 0, opts: { attempts: 3, backoff: 1, timestamp } },
+    ]);
+    const at = { name: 'of a flow', queueName: q.name };
+    await stage.flowProducer().add({ ...at, children: [{ ...at, opts: { timestamp } }] });
+    const fails = ({ name, attemptsMade }: Job): boolean => name === 'flaky' && attemptsMade < 2;
+    const handler = async (job: Job): Promise<void> => {
+      if (fails(job)) throw new Error('no');
+    };
+    await closeBehind(worker(handler, { telemetry, concurrency: 3 }), 27);
+    const waits = telemetry.measures.filter(({ instrument }) => instrument === 'chasquimq.job.wait');
+    // the start of the parent is none of them
+    expect(waits).toHaveLength(26);
+    expectTimes(
+      (await q.getLatency()).waiting,
+      waits.map(({ value }) => value),
+    );
+    expect(waits[0]).toEqual({
+      instrument: 'chasquimq.job.wait',
+      options: { description: 'Time from when a job could start until it did', unit: 'ms' },
+      value: expect.any(Number),
+      attributes: { 'bullmq.queue.name': q.name, 'bullmq.job.name': 'plain', 'bullmq.job.state': 'active' },
+    });
+    await q.add('unmeasured', 0);
+    await closeBehind(worker(handler, { telemetry: silent, metrics: {} }), 1);
+    expect(silent.measures.map(({ instrument }) => instrument).sort()).toEqual([
+      'bullmq.job.duration',
+      'bullmq.jobs.completed',
+    ]);
   });
 
   it.each([0, 100])('counts no run as a wait for the next, with a backoff of %i ms', async (backoff) => {

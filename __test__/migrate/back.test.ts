@@ -1,6 +1,7 @@
 // Everything returns to BullMQ 6: what came from there, and what was added here.
 import { describe, expect, it } from 'vitest';
 import type { Job, Queue } from 'bullmq';
+import type { Queue as OwnQueue } from '../../src/index.js';
 import { Returner } from '../../src/tools/migrate/returner.js';
 import { Gate, until } from '../support/waiting.js';
 import { jobsOf, MAJORS, useBench } from './bench.js';
@@ -137,6 +138,64 @@ describe('moving back to BullMQ 6', () => {
     let ran = false;
     bench.worker(async () => (ran = true));
     await until('it to run', () => ran);
+  });
+
+  it('leaves a paused job scheduler here, paused, and gives what it had made', async () => {
+    const target = bench.target() as unknown as OwnQueue;
+    await target.upsertJobScheduler('off', { every: HOUR }, { name: 'never' });
+    await target.pauseJobScheduler('off');
+    // its run waits for the next try
+    const template = { name: 'tick', opts: { attempts: 2, backoff: HOUR } };
+    await target.upsertJobScheduler('failing', { every: HOUR, offset: 1 }, template);
+    const [run] = await target.getDelayed();
+    await run?.promote();
+    const worker = bench.ownWorker(async () => {
+      throw new Error('not now');
+    });
+    await until('it to fail', async () => (await target.getJob(run?.id ?? ''))?.attemptsMade === 1);
+    await worker.close();
+    await target.pauseJobScheduler('failing');
+    const before = await target.getJobSchedulers();
+    expect(before.map(({ key, paused }) => [key, paused]).sort()).toEqual([
+      ['failing', true],
+      ['off', true],
+    ]);
+    const { accounts } = await moveBack();
+    expect([accounts[0]?.schedulers, accounts[0]?.total, accounts[0]?.stays]).toEqual([0, 1, new Map()]);
+    expect(await target.getJobSchedulers()).toEqual(before);
+    const queue = bench.queue();
+    expect(await queue.getJobSchedulers()).toEqual([]);
+    const ran: string[] = [];
+    await (await queue.getDelayed())[0]?.promote();
+    bench.worker(async ({ name }) => ran.push(name));
+    await until('it to run', async () => (await queue.getCompletedCount()) === 1);
+    expect(ran).toEqual(['tick']);
+    expect(await queue.getJobCountByTypes('delayed', 'waiting', 'prioritized')).toBe(0);
+
+    for (const id of ['off', 'failing']) await target.resumeJobScheduler(id);
+    await moveBack();
+    expect((await queue.getJobSchedulers()).map(({ key }) => key).sort()).toEqual(['failing', 'off']);
+    expect(await target.getJobSchedulersCount()).toBe(0);
+  });
+
+  it('gives a job with a deadline, which BullMQ runs however late it is, and so do we when it returns', async () => {
+    const target = bench.target();
+    const opts = { expireAfter: 1 } as object;
+    await target.add('late', {}, { ...opts, delay: HOUR });
+    await moveBack();
+    const queue = bench.queue();
+    expect((await queue.getJob('1'))?.opts).toMatchObject(opts);
+    await (await queue.getJob('1'))?.promote();
+    const ran: string[] = [];
+    const worker = bench.worker(async ({ id }) => ran.push(`there ${id}`));
+    await until('it to run there', async () => (await queue.getCompletedCount()) === 1);
+    await worker.close();
+    const { id } = await queue.add('late', {}, opts);
+    await bench.move();
+    expect((await target.getJob(id as string))?.opts).toMatchObject(opts);
+    bench.ownWorker(async (job) => ran.push(`here ${job.id}`));
+    await until('it to run here', () => ran.length === 2);
+    expect(ran).toEqual(['there 1', `here ${id}`]);
   });
 
   it('gives what is to be added when the owner of a deduplication id has ended', async () => {

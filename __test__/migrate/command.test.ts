@@ -1,6 +1,7 @@
 // `npx chasquimq migrate`, as it was built.
 import { describe, expect, it } from 'vitest';
 import type { Queue } from 'bullmq';
+import type { Queue as OwnQueue } from '../../src/index.js';
 import { cli, ended, startCli } from '../support/cli.js';
 import { closedPort, keysContaining } from '../support/redis.js';
 import { until } from '../support/waiting.js';
@@ -199,6 +200,25 @@ describe('chasquimq migrate', () => {
     expect(verified.stdout).not.toContain('job schedulers stay');
     await bench.queue().removeJobScheduler('tick');
     expect((await cli(['migrate', bench.name, '--yes'])).code).toBe(0);
+  });
+
+  it('names job schedulers that stay as they are paused, and says that it is not done', async () => {
+    const target = bench.target();
+    await target.upsertJobScheduler('off', { every: 3_600_000 });
+    await (target as unknown as OwnQueue).pauseJobScheduler('off');
+    const { code, stdout } = await cli(['migrate', bench.name, '--back', '--yes']);
+    expect(code).toBe(1);
+    expect(stdout).toContain(
+      '1 job schedulers stay: they are paused, and BullMQ would run them: resume or remove them here (off)',
+    );
+    expect(stdout).not.toContain('no job that waits');
+    const json = await cli(['migrate', bench.name, '--back', '--yes', '--json']);
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      done: false,
+      queues: [{ schedulersLeft: 1, pausedSchedulers: ['off'] }],
+    });
+    await target.removeJobScheduler('off');
+    expect((await cli(['migrate', bench.name, '--back', '--yes'])).code).toBe(0);
   });
 
   it('refuses what it does not understand with 2', async () => {

@@ -22,7 +22,7 @@ export interface MetricsOptions {
   maxDataPoints?: number;
   /**
    * Measures how long jobs wait and run: `queue.getLatency`. A worker tells it each five seconds, in one call for all its jobs; of a worker that is killed the last
-   * are lost. Jobs that are taken by hand are not measured. Not in BullMQ.
+   * are lost. Jobs that are taken by hand are not measured. With a `telemetry` that has a meter it records how long each waited, too. Not in BullMQ.
    * @defaultValue false
    */
   latency?: boolean;

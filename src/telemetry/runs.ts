@@ -1,11 +1,12 @@
 import type { JobsOptions } from '../options/job.js';
 import { SpanKind, type Attributes, type Telemetry } from '../types/telemetry.js';
-import { recordJob } from './job-metrics.js';
+import { recordJob, recordWait } from './job-metrics.js';
 import { TelemetryAttributes } from './names.js';
 import { openSpan, traceEnd, type JobEnd, type OpenSpan, type Traced } from './trace.js';
 
 /** The worker, which emits the ends of its jobs. */
 interface TracedWorker extends Traced {
+  readonly opts: Traced['opts'] & { metrics?: { latency?: boolean } };
   emit(event: string, ...args: unknown[]): boolean;
 }
 
@@ -23,12 +24,22 @@ interface TracedJob {
 /** Spans and figures of the jobs a worker runs: `process` from the start until its end is stored, and that end. */
 export class TracedRuns {
   private readonly open = new WeakMap<TracedJob, OpenSpan>();
+  /** Where that is measured: from when on jobs that were taken could start, epoch ms; undefined: nobody knows. */
+  readonly ready: WeakMap<TracedJob, number | undefined> | undefined;
 
   constructor(
     private readonly worker: TracedWorker,
     private readonly telemetry: Telemetry,
     private readonly attributes: Attributes,
-  ) {}
+  ) {
+    this.ready = telemetry.meter && worker.opts.metrics?.latency ? new WeakMap() : undefined;
+  }
+
+  /** The job starts: tells for how long it has waited. */
+  started(job: TracedJob): void {
+    const since = this.ready?.get(job);
+    if (since !== undefined) recordWait(this.worker, job, since);
+  }
 
   /** Runs the job's processor in the context of its span. */
   run<T>(job: TracedJob, process: () => T): T {

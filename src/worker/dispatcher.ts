@@ -292,6 +292,7 @@ export class Dispatcher {
     this.left--;
     if (!job) return this.giveUp(slot);
     slot.job = job;
+    if (options.runs?.ready) this.trace(({ ready }) => ready?.set(job, batch.readyOf(job)));
     if (this.doomed.size > 0) this.doom(slot, job);
     if (job.repeatJobKey === undefined || !(batch.following || batch.refused)) return true;
     void this.runFollowed(slot, job, batch);
@@ -345,6 +346,7 @@ export class Dispatcher {
         this.trace((runs) => runs.begin(job));
         throw refusal;
       }
+      if (options.runs?.ready) this.trace((runs) => runs.started(job));
       if (options.acceptsSignal) slot.controller = new AbortController();
       const limit = options.limits.of(job);
       // Also turns a plain value, or another library's promise, into one that settles later.

@@ -172,6 +172,13 @@ export class FetchedBatch {
     return remake ? remake(this.read(Job, queue, token, processedBy)) : this.read(JobClass, queue, token, processedBy);
   }
 
+  /** From when on the job that was taken last could start, epoch ms, where latency is measured; undefined: nobody knows. */
+  readyOf({ opts }: Job): number | undefined {
+    const { layout, extras } = this.batch;
+    const at = STRIDE * (this.taken - 1);
+    return layout[at + 5] < 0 ? layout[at + 4] + (opts.delay ?? 0) : extras[layout[at + 5]].readyOn;
+  }
+
   private read(JobClass: typeof Job, queue: JobQueue, token: string, processedBy: string | undefined): Job {
     const { batch, texts } = this;
     const { layout } = batch;

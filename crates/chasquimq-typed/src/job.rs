@@ -156,6 +156,7 @@ mod tests {
                 attempts_made: 2,
                 ..StateFields::default()
             },
+            ready_ms: None,
         };
         let batch = Batch {
             base: u32::MAX,

@@ -186,6 +186,7 @@ mod tests {
                 stacktrace: stacktrace.map(str::to_owned),
                 ..StateFields::default()
             },
+            ready_ms: None,
         };
         let job = BatchJob {
             number: 0,

@@ -23,7 +23,8 @@ export function readArguments(args: string[], options: OptionsConfig, most = Inf
   return { values, positionals };
 }
 
-function parse(args: string[], options: OptionsConfig): Arguments {
+function parse(args: string[], given: OptionsConfig): Arguments {
+  const options = isBare(args, 'wait') && given.wait ? { ...given, wait: { type: 'boolean' as const } } : given;
   try {
     return parseArgs({ args, options, allowPositionals: true, strict: true });
   } catch (error) {
@@ -31,6 +32,13 @@ function parse(args: string[], options: OptionsConfig): Arguments {
     if (typeof code !== 'string' || !code.startsWith('ERR_PARSE_ARGS')) throw error;
     throw new UsageError(explained(message, options));
   }
+}
+
+/** Whether the option stands there without a value: last, or before another option. `parseArgs` knows no value that may be left out. */
+function isBare(args: readonly string[], name: string): boolean {
+  const end = args.indexOf('--');
+  const own = end < 0 ? args : args.slice(0, end);
+  return own.some((arg, i) => arg === `--${name}` && (own[i + 1] ?? '-').startsWith('-'));
 }
 
 /** Of Node's message the part that says what is wrong, and the option that was probably meant. */
@@ -74,5 +82,12 @@ export function timeOf(read: Arguments, name: string): number | undefined {
   const [, number, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? [];
   const ms = Number(number) * (UNITS[unit ?? ''] ?? NaN);
   if (!Number.isFinite(ms)) throw new UsageError(`--${name} must be a time such as 30s, 5m, 2h or 7d, not "${text}".`);
+  return ms;
+}
+
+/** For how long `--wait` waits for jobs to end, as `waitForEnd` of the queue's methods has it: true as long as it takes, undefined not at all. */
+export function waitOf(read: Arguments): number | true | undefined {
+  const ms = isGiven(read, 'wait') || timeOf(read, 'wait');
+  if (ms === 0) throw new UsageError('--wait must be longer than 0.');
   return ms;
 }

@@ -1,5 +1,6 @@
 /** Jobs as `jobs` and `failed` find them: by what the server filters, by a text anywhere in a job, which is looked for here, or by their ids. */
-import type { ChangeJobsOptions, Job, JobFilter, JobState, Queue } from '../../index.js';
+import { once } from 'node:events';
+import type { CancelJobOptions, ChangeJobsOptions, Job, JobFilter, JobState, Queue } from '../../index.js';
 import { textOf, timeOf, type Arguments } from './arguments.js';
 import { UsageError } from './command.js';
 
@@ -190,6 +191,8 @@ export interface Change {
   all(queue: Queue, filter: JobFilter, opts: ChangeJobsOptions): Promise<number>;
   /** Whether it did anything. */
   one(queue: Queue, id: string, state: JobState): Promise<boolean>;
+  /** Waits, where that is wanted, until those that were changed by themselves have ended. */
+  untilOver?(queue: Queue, signal: AbortSignal): Promise<void>;
 }
 
 /** Puts jobs that have ended back in the waiting list. */
@@ -212,10 +215,23 @@ export const remove: Change = {
 };
 
 /** Cancels jobs that have not ended. */
-export function cancel(reason: string | undefined): Change {
+export function cancel({ waitForEnd, ...how }: CancelJobOptions): Change {
+  const running: string[] = [];
   return {
-    all: (queue, filter, opts) => queue.cancelJobs(filter, { ...opts, reason }),
-    one: async (queue, id) => ['cancelled', 'signalled'].includes(await queue.cancelJob(id, { reason })),
+    all: (queue, filter, opts) => queue.cancelJobs(filter, { ...opts, ...how, waitForEnd }),
+    async one(queue, id) {
+      const became = await queue.cancelJob(id, how);
+      if (became === 'signalled' && waitForEnd) running.push(id);
+      return became === 'signalled' || became === 'cancelled';
+    },
+    async untilOver(queue, signal) {
+      if (running.length === 0) return;
+      signal.throwIfAborted();
+      // all are cancelled by now: none runs on because another one is waited for
+      const over = Promise.all(running.map((id) => queue.cancelJob(id, { ...how, waitForEnd })));
+      await Promise.race([over, once(signal, 'abort')]);
+      signal.throwIfAborted();
+    },
   };
 }
 
@@ -237,22 +253,31 @@ export function move(target: string): Change {
   };
 }
 
+/** How a change is followed and stopped. */
+export interface Followed {
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: { done: number }) => void;
+}
+
 /** Changes the jobs of a choice. */
 export async function carryOut(
   queue: Queue,
   { ids, wanted, matched }: Choice,
   change: Change,
-  opts: ChangeJobsOptions,
+  opts: Followed,
 ): Promise<Done> {
   if (!ids) {
     const done = await change.all(queue, filterOf(wanted), { ...opts, limit: matched });
     return { done, skipped: matched - done };
   }
-  return forEach(ids, async (id) => {
+  const result = await forEach(ids, async (id) => {
     const state = (await queue.getJobState(id)) as JobState;
     // a job that has moved on meanwhile stays
     return wanted.states.includes(state) && change.one(queue, id, state);
   });
+  opts.onProgress(result);
+  await change.untilOver?.(queue, opts.signal);
+  return result;
 }
 
 /** @param act whether it did anything */

@@ -3,7 +3,7 @@ import type { Job, JobState, Queue } from '../../index.js';
 import { countOf as countGiven, isGiven, type Arguments } from './arguments.js';
 import { canAsk, confirmed } from './ask.js';
 import { carryOut, choose, countOf, find, isForAll, missingIds } from './chosen-jobs.js';
-import type { Change, Found, Wanted } from './chosen-jobs.js';
+import type { Change, Followed, Found, Wanted } from './chosen-jobs.js';
 import { Failure, UsageError, type Io } from './command.js';
 import { Progress } from './progress.js';
 import { count, duration, plain, table } from './text.js';
@@ -186,7 +186,7 @@ const NONE = { done: 0, skipped: 0 };
 const QUICK_S = 0.5;
 
 /** Shows how far it is, and ends it when the command is told to end. */
-async function followed<T>({ io }: Task, past: string, act: (opts: object) => Promise<T>): Promise<T> {
+async function followed<T>({ io }: Task, past: string, act: (opts: Followed) => Promise<T>): Promise<T> {
   const progress = new Progress(io, past.toLowerCase());
   let jobs = 0;
   const onProgress = ({ done }: { done: number }): void => {
@@ -196,8 +196,10 @@ async function followed<T>({ io }: Task, past: string, act: (opts: object) => Pr
   try {
     return await act({ signal: io.signal, onProgress });
   } catch (error) {
-    if (!io.signal.aborted) throw error;
-    throw new Failure(`Stopped when ${count(jobs)} jobs were ${past.toLowerCase()}.`);
+    const { code, message } = error as Error & { code?: unknown };
+    const isLate = code === 'ERR_STILL_RUNNING';
+    if (!io.signal.aborted && !isLate) throw error;
+    throw new Failure(`${isLate ? `${message};` : 'Stopped when'} ${count(jobs)} jobs were ${past.toLowerCase()}.`);
   } finally {
     progress.end();
   }

@@ -17,6 +17,8 @@ export interface Outcome {
   readonly schedulers: number;
   /** Job schedulers that are here. */
   readonly schedulersHere: number;
+  /** Of those that were to go back, the ids of paused ones, which BullMQ does not know. */
+  readonly paused: readonly string[];
 }
 
 /** Ids that are shown of those that stay. */
@@ -69,12 +71,16 @@ export function linesOf(outcome: Outcome, mode: Mode, seconds: number): string[]
   return lines;
 }
 
-function linesOfWhatStays({ account, left, schedulers }: Outcome, mode: Mode): string[] {
+function linesOfWhatStays({ account, left, schedulers, paused }: Outcome, mode: Mode): string[] {
   const [lines, isBack] = [[] as string[], mode === 'back'];
   const { active = 0 } = left;
   if (active > 0) lines.push(`  ${count(active)} jobs stay: ${isBack ? 'active here' : "run by BullMQ's workers now"}`);
   // the others are named by their jobs
-  const withoutJob = schedulers - (account.stays.get('scheduler')?.length ?? 0);
+  const withoutJob = schedulers - (account.stays.get('scheduler')?.length ?? 0) - paused.length;
+  if (paused.length > 0) {
+    const why = 'they are paused, and BullMQ would run them: resume or remove them here';
+    lines.push(`  ${count(paused.length)} job schedulers stay: ${why} (${someOf(paused)})`);
+  }
   if (withoutJob > 0 && mode !== 'dry-run' && mode !== 'verify') {
     lines.push(`  ${count(withoutJob)} job schedulers stay: they have no job that waits for its time`);
   }

@@ -228,7 +228,8 @@ function delayedSince({ timestamp, processedOn }: Job): number {
   return processedOn ?? timestamp;
 }
 
-async function pausedOf(queue: Queue): Promise<string[]> {
+/** Ids of the job schedulers that are paused, of the thousand that run next. */
+export async function pausedOf(queue: Queue): Promise<string[]> {
   const next = await queue.getJobSchedulers(0, MOST_SCHEDULERS - 1, true);
   return next.filter(({ paused }) => paused).map(({ key }) => key);
 }

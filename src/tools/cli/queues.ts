@@ -50,7 +50,9 @@ export async function withQueue<T>(server: Server, name: string, use: (queue: Qu
 /** What the server said, in one line that names it and says what to do. What is told to people already stays as it is. */
 export function unusable(server: Server, error: unknown): Error {
   if (error instanceof Failure || error instanceof UsageError) return error;
-  const { message } = error as Error;
+  const { message, code } = error as Error & { code?: unknown };
+  // the server is well
+  if (code === 'ERR_STILL_RUNNING') return new Failure(`${message}.`);
   const [line = ''] = message.split('\n', 1);
   return new Failure(
     `The server at ${server.shown} cannot be used: ${line.replace(/\.$/, '')}.${advice(message, server)}`,

@@ -9,6 +9,7 @@ local Names = require('names')
 local OtherQueues = require('other_queues')
 local Parents = require('parents')
 local Prioritized = require('prioritized')
+local Schedulers = require('schedulers')
 local SiblingRanges = require('sibling_ranges')
 local State = require('state')
 local Stored = require('stored')
@@ -51,6 +52,8 @@ local function scheduler_of(queue, id)
   local ok, _, fields = pcall(cmsgpack.unpack_limit, raw, 1, 8)
   local sound = ok and type(fields) == 'table' and #raw > 8
   for i, kind in ipairs(SCHEDULER_KINDS) do sound = sound and type(fields[i]) == kind end
+  -- BullMQ knows no paused ones: it stays, and its last iteration, which has started before, goes as any job
+  if sound and fields[Schedulers.HELD] then return nil end
   return { id = scheduler, slot = slot, raw = raw, fields = sound and fields }
 end
 

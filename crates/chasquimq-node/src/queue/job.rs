@@ -59,6 +59,8 @@ pub struct NativeJobExtra {
     pub deduplication_id: Option<String>,
     /// Scheduler id.
     pub repeat_job_key: Option<String>,
+    /// From when on it could start, epoch ms, where a worker that takes it measures latency.
+    pub ready_on: Option<f64>,
 }
 
 impl NativeJobExtra {
@@ -83,6 +85,7 @@ impl NativeJobExtra {
             parent,
             deduplication_id: fields.deduplication_id,
             repeat_job_key: None,
+            ready_on: None,
         }
     }
 }

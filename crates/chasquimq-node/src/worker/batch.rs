@@ -167,6 +167,7 @@ fn to_extra(extra: chasquimq::worker::Extra, is_numbered: bool, parents: &mut Pa
     let known = NativeJobExtra::of(fields, parent);
     NativeJobExtra {
         id: (!is_numbered).then_some(extra.id),
+        ready_on: extra.ready_ms.map(|ms| ms as f64),
         priority: known.priority.filter(|priority| *priority != 0.0),
         attempts_started: known.attempts_started.filter(|starts| *starts != 1),
         attempts_made: known.attempts_made.filter(|tries| *tries != 0),

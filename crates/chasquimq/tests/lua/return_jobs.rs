@@ -5,7 +5,8 @@ use redis::Value;
 
 use crate::given::{
     plan::Plan,
-    queue::{show_reply, TestQueue},
+    queue::{run_once, show_reply, TestQueue},
+    scheduler::Upsert,
     step::Step,
 };
 
@@ -97,6 +98,24 @@ fn jobs_lie_in_bullmqs_sets_with_their_scores() {
         texts(queue.at_source("ZRANGE", "marker", &["0", "-1", "WITHSCORES"])),
         ["0", "0", "1", "7000"]
     );
+    queue.left_at_source();
+}
+
+#[test]
+fn the_run_of_a_paused_scheduler_goes_and_the_scheduler_stays() {
+    let mut queue = TestQueue::fresh();
+    queue.upsert(1000, &Upsert::of("s"));
+    queue.step(Step::by("w").want(1));
+    run_once!(queue, MOVE_ACTIVE, 1010, "repeat:s:1000", "0", 9000);
+    run_once!(queue, PAUSE_SCHEDULER, 1020, "s");
+    assert_eq!(give(&mut queue, "delayed", 0, 9), "[1 1 0 [] 0]");
+    assert_eq!(
+        texts(queue.at_source("ZRANGE", "delayed", &["0", "-1"])),
+        ["repeat:s:1000"]
+    );
+    assert_eq!(texts(queue.at_source("ZRANGE", "repeat", &["0", "-1"])), [""; 0]);
+    queue.key_is("scheduler", "s=1[n 1 T R 100 0 false '']");
+    queue.key_is("schedulers", "s@1000");
     queue.left_at_source();
 }
 

@@ -1,4 +1,4 @@
-import { isGiven, readArguments, textOf, timeOf } from '../arguments.js';
+import { isGiven, readArguments, textOf, waitOf } from '../arguments.js';
 import { UsageError, type Command, type Io } from '../command.js';
 import { requireAll } from '../job-actions.js';
 import { requireQueue, withQueue } from '../queues.js';
@@ -29,7 +29,7 @@ Options:
       --why <text>    the failed reason tells it
       --cascade       the children that the jobs wait for as well, and theirs
       --remove        removes what does not run, in place of failing it
-      --wait <time>   waits so long at most for those that run to end (30s, 5m)
+      --wait [time]   waits for those that run to end; so long at most (30s, 5m)
       --json          JSON on stdout: {queue, jobs: [{id, became}]}
 
 ${SERVER_HELP}
@@ -42,11 +42,11 @@ Examples:
     const [name, ...ids] = read.positionals;
     if (name === undefined || ids.length === 0)
       throw new UsageError('Name a queue and jobs: chasquimq cancel <queue> <id...>.');
-    const [reason, wait, server] = [textOf(read, 'why'), timeOf(read, 'wait'), readServer(read, io)];
+    const [reason, waitForEnd, server] = [textOf(read, 'why'), waitOf(read), readServer(read, io)];
     const [cascade, remove] = [isGiven(read, 'cascade'), isGiven(read, 'remove')];
     return withQueue(server, name, async (queue) => {
       await requireQueue(server, queue);
-      const opts = { reason, cascade, remove, ...(wait !== undefined && { waitForEnd: wait }) };
+      const opts = { reason, cascade, remove, waitForEnd };
       const jobs = await Promise.all(
         [...new Set(ids)].map(async (id) => ({ id, became: await queue.cancelJob(id, opts) })),
       );

@@ -1,5 +1,5 @@
-import type { JobState } from '../../../index.js';
-import { countOf as countGiven, isGiven, readArguments, textOf, type Arguments } from '../arguments.js';
+import type { CancelJobOptions, JobState } from '../../../index.js';
+import { countOf as countGiven, isGiven, readArguments, textOf, waitOf, type Arguments } from '../arguments.js';
 import { cancel, move, promote, readWanted, remove, retry, type Wanted } from '../chosen-jobs.js';
 import { UsageError, type Command, type Io } from '../command.js';
 import { change, checkChange, list, show, tellCount, WHICH_OPTIONS, type Action } from '../job-actions.js';
@@ -16,6 +16,8 @@ const OPTIONS = {
   parent: { type: 'string' },
   to: { type: 'string' },
   why: { type: 'string' },
+  cascade: { type: 'boolean' },
+  wait: { type: 'string' },
 } as const;
 
 const STATES: readonly JobState[] = [
@@ -33,11 +35,15 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   count: tellCount,
   show,
   remove: (task) => change(task, { action: 'remove', done: 'Removed' }, remove),
-  cancel: (task) => change(task, { action: 'cancel', done: 'Cancelled' }, cancel(textOf(task.read, 'why'))),
+  cancel: (task) => change(task, { action: 'cancel', done: 'Cancelled' }, cancel(cancelOptions(task.read))),
   retry: (task) => change(task, { action: 'retry', done: 'Retried' }, retry(isGiven(task.read, 'reset-attempts'))),
   promote: (task) => change(task, { action: 'promote', done: 'Promoted' }, promote),
   move: (task) => change(task, { action: 'move', done: 'Moved' }, move(textOf(task.read, 'to') ?? '')),
 };
+
+function cancelOptions(read: Arguments): CancelJobOptions {
+  return { reason: textOf(read, 'why'), cascade: isGiven(read, 'cascade'), waitForEnd: waitOf(read) };
+}
 
 /** States of the jobs that an action is about, unless the command line names some; those it may name. */
 const STATES_OF: Readonly<Record<string, readonly [readonly JobState[], readonly JobState[]]>> = {
@@ -81,6 +87,8 @@ Options:
       --limit <n>           so many at most: find the first (100), change those that ended or start first (all)
       --to <queue>          where move moves jobs to, with the same prefix
       --why <text>          why cancel cancels
+      --cascade             cancel takes the children that the jobs wait for as well, and theirs
+      --wait [time]         cancel waits for those that run to end; so long at most for all of them (30s, 5m)
       --reset-attempts      retry counts tries from 0 again
       --all                 change every job of these states: needed where nothing else says which
   -y, --yes                 does not ask; needed where nobody can be asked
@@ -125,7 +133,10 @@ function check(action: string, read: Arguments, wanted: Wanted, io: Io): void {
   countGiven(read, 'limit');
   const target = textOf(read, 'to');
   if (action !== 'retry' && isGiven(read, 'reset-attempts')) throw new UsageError('--reset-attempts belongs to retry.');
-  if (action !== 'cancel' && textOf(read, 'why') !== undefined) throw new UsageError('--why belongs to cancel.');
+  const { reason, cascade, waitForEnd } = cancelOptions(read);
+  for (const [name, value] of Object.entries({ why: reason, cascade: cascade || undefined, wait: waitForEnd })) {
+    if (action !== 'cancel' && value !== undefined) throw new UsageError(`--${name} belongs to cancel.`);
+  }
   if (action !== 'move' && target !== undefined) throw new UsageError('--to belongs to move.');
   if (action === 'move' && target === undefined)
     throw new UsageError('move wants a queue to move jobs to: --to <queue>.');

@@ -8,6 +8,7 @@ import { canAsk, confirmed } from '../ask.js';
 import { Failure, UsageError, type Command, type Io } from '../command.js';
 import { inPlaces, linesOf, listedHere, listedThere, MODES, sum, type Mode, type Outcome } from '../migrate-text.js';
 import { Progress } from '../progress.js';
+import { pausedOf } from '../queue-report.js';
 import { namesOf, openQueue, requireQueue, unusable } from '../queues.js';
 import { readServer, SERVER_HELP, SERVER_OPTIONS, type Server } from '../server.js';
 import { count, plain } from '../text.js';
@@ -221,15 +222,16 @@ async function told(task: Task, accounts: readonly QueueAccount[], seconds: numb
       const { places, counts, schedulers } = surveys[i];
       const there = Object.fromEntries(places.map((place, at) => [place, counts[at] ?? 0]));
       const [account, schedulersHere] = [accounts[i], await queue.getJobSchedulersCount()];
-      if (mode !== 'back') return { account, here, left: there, schedulers, schedulersHere };
-      return { account, here, left: here, schedulers: schedulersHere, schedulersHere };
+      if (mode !== 'back') return { account, here, left: there, schedulers, schedulersHere, paused: [] };
+      const paused = schedulersHere > 0 ? await pausedOf(queue) : [];
+      return { account, here, left: here, schedulers: schedulersHere, schedulersHere, paused };
     }),
   );
   const code = exitCode(mode, outcomes);
   if (isJson) {
-    const result = outcomes.map(({ account, left, here, schedulers, schedulersHere }) => ({
+    const result = outcomes.map(({ account, left, here, schedulers, schedulersHere, paused }) => ({
       ...account.toJSON(),
-      ...{ left, here, schedulersLeft: schedulers, schedulersHere },
+      ...{ left, here, schedulersLeft: schedulers, schedulersHere, pausedSchedulers: paused },
     }));
     io.stdout.write(`${JSON.stringify({ mode, done: code === 0, seconds, queues: result }, undefined, 2)}\n`);
   } else {

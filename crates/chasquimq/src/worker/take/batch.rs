@@ -70,6 +70,8 @@ pub struct Extra {
     pub id: String,
     /// What happened to it so far; `attempts_started` counts this start, `priority` is the one it has.
     pub fields: StateFields,
+    /// From when on this start could be, epoch ms, where latency is measured and it is known.
+    pub ready_ms: Option<u64>,
 }
 
 impl Extra {
@@ -191,6 +193,7 @@ impl Batch {
                 attempts_started: 1,
                 ..StateFields::of_unreadable(error)
             },
+            ready_ms: None,
         });
     }
 

@@ -192,7 +192,11 @@ impl Taking<'_> {
             taken_ms: self.batch.processed_on,
         };
         let (claim, attempts_made) = (self.batch.claim, fields.attempts_made);
-        let extra = (!is_plain).then(|| Extra { id: id.clone(), fields });
+        let extra = (!is_plain).then(|| Extra {
+            id: id.clone(),
+            fields,
+            ready_ms: began.ready_ms.filter(|_| self.in_flight.measured.is_some()),
+        });
         self.batch.push_record(number, &body, &options, extra);
         self.in_flight.hold(Group::Record {
             id,
