@@ -18,7 +18,7 @@ local ForeignEntries = require('foreign_entries')
 
 local FIELD_KINDS = { am = 'number', as = 'number', st = 'number', po = 'number', fo = 'number', d = 'number', ws = 'number', pr = 'number',
   ld = 'number', lr = 'number', su = 'number', ex = 'number', du = 'number', kr = 'number', p = 'string', rv = 'string', fr = 'string', df = 'string', pb = 'string', tr = 'string', di = 'string', pa = 'table',
-  nx = 'table', hd = 'table', kl = 'table' }
+  nx = 'table', hd = 'table', kl = 'table', ku = 'table' }
 local ACTIVE_KINDS = { 'number', 'number', 'string', 'string' }
 local RUN_KINDS = { 'number', 'number', 'number', 'number', 'string', 'string' }
 local BODY_KINDS, PARENT_KINDS = { 'number' }, { 'string', 'string', 'string' }

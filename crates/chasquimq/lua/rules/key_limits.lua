@@ -9,8 +9,8 @@
 --     held, held_until  what is kept free for one job of several keys. It is held in all of them at once
 --   key-line:<key>   sorted set: jobs that are to come, by when (ms of the server); it expires. Some may have been removed: where the last ones were, the line ends
 --     before them
--- State fields of such a job: kl {{key, max, duration_ms, cost}, ...}; kr, of one that found no room and has not started since: 1, or held_until where room is
--- held for it.
+-- State fields of such a job: kl {{key, max, duration_ms, cost}, ...}; kr, of one that found no room, or was given back unrun, and has not started since: 1, or
+-- held_until where room is held for it; ku {ends, ...}, the windows that its last start used.
 -- Why a line of times: a job costs a look when it comes and one when it is due, however many stand before it.
 -- Why held: where all of its keys are always used up, never at once, a job would find no room for ever.
 local Expiry = require('expiry')
@@ -148,28 +148,57 @@ local function wait(known, id, limits, rank, lacking, now)
   return latest, 1
 end
 
+-- The state of each key is kept until it says nothing any more.
+local function keep(known, limits, now)
+  local longest = 0
+  for _, limit in ipairs(limits) do longest = math.max(longest, limit[3]) end
+  for _, limit in ipairs(limits) do
+    local state = known[limit[1]]
+    state.life_ms = math.max(state.life_ms or 0, math.max(state.ends, state.line, state.held_until, now) - now + longest)
+  end
+end
+
 -- A job with these state fields, which has limits, is about to start: it uses its keys, or, where one of them has no room, nothing. Gives when it may have room
 -- then (ms of the server), else nil. Its state fields change.
 local function start(queue, id, fields)
   local limits, rank, now = fields.kl, fields.kr, Expiry.server_ms(queue)
-  local known, lacking, longest = load(queue, limits, now), {}, 0
+  local known, lacking = load(queue, limits, now), {}
   for _, limit in ipairs(limits) do
     local state = known[limit[1]]
     if not (has_room(state, limit, rank, now) and (rank or is_free(state, limit, now))) then lacking[#lacking + 1] = limit end
-    longest = math.max(longest, limit[3])
   end
   local due_ms = nil
   fields.kr = nil
   if #lacking == 0 then
-    for _, limit in ipairs(limits) do use(known[limit[1]], limit, rank, now) end
+    fields.ku = {}
+    for i, limit in ipairs(limits) do
+      local state = known[limit[1]]
+      use(state, limit, rank, now)
+      fields.ku[i] = state.ends
+    end
   else
     due_ms, fields.kr = wait(known, id, limits, rank, lacking, now)
   end
-  for _, limit in ipairs(limits) do
-    local state = known[limit[1]]
-    state.life_ms = math.max(state.life_ms or 0, math.max(state.ends, state.line, state.held_until) - now + longest)
-  end
+  keep(known, limits, now)
   return due_ms
+end
+
+-- A job that was taken is given back, and its handler never ran: what it used of windows that are not over is there for others, and it stands in no line again.
+-- Its state fields change.
+local function give_back(queue, fields)
+  local limits, windows, now = fields.kl, fields.ku, Expiry.server_ms(queue)
+  if not (limits and windows) or fields.df then return end
+  local known = load(queue, limits, now)
+  for i, limit in ipairs(limits) do
+    local state = known[limit[1]]
+    if now < state.ends and state.ends == windows[i] then
+      state.used = state.used - limit[4]
+      -- a window begins with a start
+      if state.used == 0 then state.ends = 0 end
+    end
+  end
+  fields.kr, fields.ku = 1, nil
+  keep(known, limits, now)
 end
 
 -- Writes what the call has changed.
@@ -189,5 +218,6 @@ end
 
 return {
   start = start,
+  give_back = give_back,
   save = save,
 }

@@ -164,15 +164,13 @@ local function use_keys(queue, ids, bodies, fields, step)
     local known = raw and raw:find('\162kl', 1, true) and Stored.fields(raw)
     if known and known.kl and not known.df and not Expiry.is_due(queue, known) then
       queue.fetched.keys = queue.fetched.keys + #known.kl
-      local rank, due_ms = known.kr, KeyLimits.start(queue, id, known)
+      local due_ms = KeyLimits.start(queue, id, known)
       if due_ms then
         put_off(queue, id, bodies[at], known, due_ms, step)
         bodies[at] = false
       end
-      if due_ms or rank then
-        fields[at] = cmsgpack.pack(known)
-        WaitingList.append(queue.fetched.fields_set, id, fields[at])
-      end
+      fields[at] = cmsgpack.pack(known)
+      WaitingList.append(queue.fetched.fields_set, id, fields[at])
     end
   end
 end

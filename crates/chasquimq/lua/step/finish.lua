@@ -20,6 +20,7 @@
 local Complete = require('complete')
 local Events = require('events')
 local Fail = require('fail')
+local KeyLimits = require('key_limits')
 local Leave = require('leave')
 local OtherQueues = require('other_queues')
 local Outcomes = require('outcomes')
@@ -89,6 +90,7 @@ local function finish(queue, outcomes, step)
   if aside then take_late(queue, aside, step) end
   if #rejected > 0 then Leave.name_mismatches(queue) end
   Outcomes.write(queue, step)
+  KeyLimits.save(queue)
   Outcomes.apply_rules(queue, step)
   if queue.flows == 1 then settle_families(queue, told, step.now_ms) end
   return rejected

@@ -3,6 +3,7 @@ local Events = require('events')
 local Expiry = require('expiry')
 local Frame = require('frame')
 local Groups = require('groups')
+local KeyLimits = require('key_limits')
 local Leave = require('leave')
 local Stored = require('stored')
 
@@ -22,6 +23,7 @@ local function give_back(queue, outcome, step)
   else
     fields.as = active[2] - 1
     Expiry.note_again(queue, id, fields, fields)
+    KeyLimits.give_back(queue, fields)
   end
   finishing.fields_set[#finishing.fields_set + 1] = id
   finishing.fields_set[#finishing.fields_set + 1] = cmsgpack.pack(fields)

@@ -30,10 +30,15 @@ impl TestQueue {
 
     /// What was used of a key in its actual window.
     fn used(&mut self, key: &str) -> f64 {
+        self.window(key)[1]
+    }
+
+    /// When the actual window of a key is over, and what was used in it.
+    fn window(&mut self, key: &str) -> [f64; 2] {
         let raw: Vec<u8> =
             redis::from_redis_value(self.command("GET", &format!("key-limit:{key}"), &[])).expect("a state");
-        raw.get(8..16)
-            .map_or(0.0, |used| f64::from_le_bytes(used.try_into().expect("a number")))
+        let number = |at: usize| raw.get(at..at + 8).map(|bytes| bytes.try_into().expect("a number"));
+        [0, 8].map(|at| number(at).map_or(0.0, f64::from_le_bytes))
     }
 
     fn delayed(&mut self) -> usize {
@@ -53,10 +58,10 @@ fn a_job_without_room_is_delayed_and_uses_none_of_its_other_keys() {
     queue.step(Step::by("w").want(3));
     queue.key_is("delayed", "b@3601001+0");
     queue.key_is("state", "cursor=3-r1 id=3 active=2 references=1");
-    queue.key_is(
-        "vitals",
-        "a={kl:[[k 1 3600000 1]]} b={d:3600994 kl:[[j 5 3600000 1] [k 1 3600000 1]] kr:1} c={kl:[[j 5 3600000 3]]}",
-    );
+    let [k, j] = [queue.window("k")[0], queue.window("j")[0]];
+    let b = "b={d:3600994 kl:[[j 5 3600000 1] [k 1 3600000 1]] kr:1}";
+    let expected = format!("a={{kl:[[k 1 3600000 1]] ku:[{k}]}} {b} c={{kl:[[j 5 3600000 3]] ku:[{j}]}}");
+    queue.key_is("vitals", &expected);
     assert_eq!([queue.used("k"), queue.used("j")], [1.0, 3.0]);
     let told: Vec<String> = queue
         .told()
@@ -122,6 +127,36 @@ fn each_try_counts() {
     assert!(reply.ends_with(" 0 1]"), "{reply}");
     assert_eq!(queue.minutes_from(1000), "a+60");
     queue.key_is("active", "(none)");
+}
+
+#[test]
+fn a_job_that_is_given_back_unrun_has_used_nothing_and_stands_before_those_in_line() {
+    let (k, j) = (("k", 2, HOUR, 1), ("j", 3, HOUR, 3));
+    let mut queue = TestQueue::with(each(&["a"], &[k, j]).limited("b", &[k], "").limited("c", &[k], ""));
+    queue.step(Step::by("w").want(3));
+    assert_eq!([queue.used("k"), queue.used("j")], [2.0, 3.0]);
+    queue.step(Step::by("w").back(&of("a"), false));
+    // of j no window has begun
+    assert_eq!([queue.used("k"), queue.window("j")[0]], [1.0, 0.0]);
+    // who comes anew stands behind those in line, also where there is room
+    queue.add(1000, each(&["d"], &[k]));
+    queue.step(Step::by("v").want(2));
+    assert_eq!(queue.minutes_from(1000), "c+60 d+60");
+    assert_eq!([queue.used("k"), queue.used("j")], [2.0, 3.0]);
+    // a limit that its handler met is no reason: it has started
+    queue.step(Step::by("v").back(&of("a"), true));
+    assert_eq!([queue.used("k"), queue.used("j")], [2.0, 3.0]);
+}
+
+#[test]
+fn what_is_given_back_unrun_of_a_window_that_is_over_counts_in_no_other() {
+    let mut queue = TestQueue::with(each(&["a"], &[("k", 2, HOUR, 1)]).limited("b", &[("k", 2, 2 * HOUR, 1)], ""));
+    queue.step(Step::by("w").want(1));
+    // another window begins
+    queue.command("DEL", "key-limit:k", &[]);
+    queue.step(Step::by("w").want(1));
+    queue.step(Step::by("w").back(&of("a"), false));
+    assert_eq!(queue.used("k"), 1.0);
 }
 
 #[test]
