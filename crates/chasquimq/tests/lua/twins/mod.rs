@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use chasquimq::redis::call::library::CONFIGURE;
 use redis::Value;
-use shown::{one_by_one, show_steady, state_of, unpadded, UNLIMITED};
+use shown::{one_by_one, show_steady, state_of, unpadded, without_windows, UNLIMITED};
 
 use crate::{
     given::{queue::TestQueue, step::Place},
@@ -150,12 +150,13 @@ impl Twins {
             .pair
             .each_ref()
             .map(|queue| queue.probe.keys.qualified_name.as_str());
-        let [own, others] = [0, 1].map(|at| replies[at].replace(names[at], "q"));
+        let [own, others] = [0, 1].map(|at| without_windows(&replies[at]).replace(names[at], "q"));
         self.same(&own, &others);
         let [left, right] = self.pair.each_mut().map(|queue| {
             let told: Vec<String> = queue.groups().iter().flatten().flat_map(one_by_one).collect();
             let told = told.join("\n").replace(&queue.probe.keys.qualified_name, "q");
-            format!("{}\nstate {:?}\ntold\n{told}", unpadded(&queue.show()), state_of(queue))
+            let keys = without_windows(&unpadded(&queue.show()));
+            format!("{keys}\nstate {:?}\ntold\n{told}", state_of(queue))
         });
         self.same(&left, &right);
         reply

@@ -75,3 +75,12 @@ pub fn state_of(queue: &mut TestQueue) -> Vec<f64> {
     numbers.remove(UNLIMITED.0);
     numbers
 }
+
+/// Without the ends of windows of keys, which go by the server's clock.
+pub fn without_windows(text: &str) -> String {
+    let mut parts = text.split("ku:[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        text + "ku:[" + &part[part.find(']').unwrap_or_default()..]
+    })
+}
