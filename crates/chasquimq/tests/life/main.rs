@@ -5,6 +5,9 @@
 #[path = "../probe/mod.rs"]
 mod probe;
 mod proxy;
+#[expect(dead_code, reason = "the script tests ask it for more than these")]
+#[path = "../lua/model/random.rs"]
+mod random;
 mod runner;
 mod world;
 
@@ -27,5 +30,6 @@ mod retries;
 mod short_way;
 #[cfg(unix)]
 mod standby;
+mod told;
 #[cfg(unix)]
 mod watched;
