@@ -122,7 +122,7 @@ impl Runtime {
         // the runtime stays until the promise is settled
         let runtime = self.clone();
         Box::pin(async move {
-            let done = unless_it_panics(work).await;
+            let done = in_turn(unless_it_panics(work)).await;
             deferred.resolve(Box::new(move |env| match done {
                 Some(Ok(value)) => Ok(value),
                 Some(Err(error)) => Err(js_error(&env, &error)),
@@ -149,6 +149,19 @@ async fn run_in_order(mut given: UnboundedReceiver<Call>) {
         }
     }
     while under_way.next().await.is_some() {}
+}
+
+/// The same work; what is done as soon as it begins is behind those that were woken before: JavaScript's thread may have read their answers, and its own,
+/// meanwhile.
+async fn in_turn<F: Future>(work: F) -> F::Output {
+    let mut work = pin!(work);
+    match poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await {
+        Poll::Ready(done) => {
+            tokio::task::yield_now().await;
+            done
+        }
+        Poll::Pending => work.await,
+    }
 }
 
 /// `None` for work that panics.
@@ -201,5 +214,32 @@ impl Held {
     /// Lets the runtime go now.
     pub fn let_go(&self) -> Option<Arc<Runtime>> {
         self.0.lock().ok().and_then(|mut runtime| runtime.take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_call_that_is_answered_as_it_begins_ends_behind_those_that_were_answered_before() {
+        let (calls, given) = unbounded_channel();
+        let (answer, answered) = oneshot::channel::<()>();
+        let ends = Arc::new(Mutex::new(Vec::new()));
+        let end = |which| {
+            let ends = ends.clone();
+            move |()| ends.lock().expect("ends").push(which)
+        };
+        let (first, second) = (end("first"), end("second"));
+        let all: [Call; 2] = [
+            Box::pin(async move { first(in_turn(async { answered.await.expect("an answer") }).await) }),
+            Box::pin(async move { second(in_turn(async { answer.send(()).expect("who waits") }).await) }),
+        ];
+        for call in all {
+            assert!(calls.send(call).is_ok());
+        }
+        drop(calls);
+        run_in_order(given).await;
+        assert_eq!(*ends.lock().expect("ends"), ["first", "second"]);
     }
 }
