@@ -146,6 +146,28 @@ describe('connection.credentials', () => {
     );
   });
 
+  it('takes nothing that a server tells for what it says of a login that it refuses', async () => {
+    await admin.acl('SETUSER', 'once', 'on', '>secret', '~*', '&*', '+@all');
+    const queue = stage.watch(new Queue(stage.queueName, { connection: own.connection }));
+    let asked = 0;
+    const password = () => {
+      const token = asked++ === 0 ? 'secret' : 'too late';
+      return Promise.resolve({ token, expiresAt: new Date(Date.now() + 1_100) });
+    };
+    const connection = { ...own.connection, username: 'once', password };
+    // it waits in the server nearly all the time
+    const events = stage.watch(new QueueEvents(stage.queueName, { connection, lastEventId: '0-0' }));
+    const told = new EventLog(events, ['added']);
+    for (let job = 1; job <= 4; job++) {
+      await until('a login', () => asked >= job);
+      await queue.add('job', job);
+      await told.get('added', job);
+    }
+    await events.close();
+    const wrong = 'WRONGPASS invalid username-password pair or user is disabled.';
+    expect(new Set(stage.takeErrors().map(({ message }) => message))).toEqual(new Set([wrong]));
+  });
+
   it('closes while a function does not answer', async () => {
     const connection = { ...own.connection, password: () => new Promise<string>(() => {}) };
     const worker = stage.watch(new Worker(stage.queueName, async () => undefined, { connection }));

@@ -193,12 +193,17 @@ impl EventReader {
 
     /// Reads a page of entries.
     async fn read(&self, position: &mut Position, wait: Duration, page: &mut PageSize) -> Result<Vec<Event>> {
-        let mut read = redis::cmd("XREAD");
-        read.arg("COUNT").arg(page.0).arg("BLOCK").arg(wait.as_millis() as u64);
-        read.arg("STREAMS")
-            .arg(self.keys.key("events"))
-            .arg(format!("{}-{}", position.last.0, position.last.1));
-        let reply = match tokio::time::timeout(wait + GRACE, self.connection.send_once(&read)).await {
+        let (key, after) = (
+            self.keys.key("events"),
+            format!("{}-{}", position.last.0, position.last.1),
+        );
+        let read = |wait: Duration| {
+            let mut read = redis::cmd("XREAD");
+            read.arg("COUNT").arg(page.0).arg("BLOCK").arg(wait.as_millis() as u64);
+            read.arg("STREAMS").arg(&key).arg(&after);
+            read
+        };
+        let reply = match tokio::time::timeout(wait + GRACE, self.connection.wait_once(wait, read)).await {
             Ok(reply) => reply?,
             Err(_) => {
                 self.connection.drop_connection();

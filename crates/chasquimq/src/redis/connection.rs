@@ -1,5 +1,6 @@
 //! One connection to Redis that reconnects by itself. Calls wait while it reconnects, and fail once it is closed.
 
+mod waits;
 #[cfg(unix)]
 mod watch;
 
@@ -20,7 +21,6 @@ use super::{
     reach::{discovery::slot_of_each_master, options::ConnectOptions},
     session::{ConnectionEvent, Session, FIRST_RETRY},
     sharing::{Access, Use},
-    wire::{Listener, Wire},
 };
 use crate::{
     error::{Error, Refusal, Result},
@@ -222,20 +222,6 @@ impl Connection {
     pub(crate) async fn read_pipeline_once(&self, reads: &redis::Pipeline, count: usize) -> Result<Vec<Value>> {
         self.once(None, async |link| link.ask_all_of_master(reads, count).await)
             .await
-    }
-
-    /// Has somebody hear what comes by a channel, until the connection that this gives ends.
-    /// # Errors
-    /// As [`Connection::send_once`]; [`Error::Refused`] where the server tells nothing by channels, or not to this user.
-    pub(crate) async fn listen(&self, channel: &str, listener: Arc<dyn Listener>) -> Result<Wire> {
-        self.once(None, async |link| {
-            let listening = link.listen(channel, listener).await;
-            if listening.is_err() {
-                link.wire().leave_channel(channel);
-            }
-            listening.map(|()| link.wire().clone())
-        })
-        .await
     }
 
     fn failed_once(&self, command: Option<&Cmd>, error: &RedisError, link: &Link, generation: u64) -> Error {

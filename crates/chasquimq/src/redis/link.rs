@@ -5,9 +5,8 @@ use std::{
     future::Future,
     sync::{
         atomic::{AtomicBool, Ordering},
-        Arc, Mutex, OnceLock, PoisonError, Weak,
+        Arc, OnceLock, Weak,
     },
-    time::{Duration, Instant},
 };
 
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value};
@@ -16,7 +15,7 @@ use super::{
     call::reply::is_replica,
     failure::is_broken,
     gathered::Gathered,
-    reach::{client_names::Names, dial, options::ConnectOptions},
+    reach::{client_names::Names, dial, login_end::Login, options::ConnectOptions},
     wire::{refusal, refused, transport::Transport, Answer, Listener, Wire},
 };
 use crate::error::Error;
@@ -41,8 +40,7 @@ struct Known {
     shared_by: OnceLock<Arc<dyn Any + Send + Sync>>,
     names: Names,
     gathered: Gathered,
-    // when the login ends
-    ends: Mutex<Option<Instant>>,
+    login: Login,
 }
 
 /// A connection that others keep open.
@@ -78,7 +76,7 @@ impl Link {
                 shared_by: OnceLock::new(),
                 names: Names::default(),
                 gathered: Gathered::default(),
-                ends: Mutex::default(),
+                login: Login::default(),
             }),
         }
     }
@@ -88,15 +86,9 @@ impl Link {
         &self.known.wire
     }
 
-    /// A login counts for so long.
-    pub fn note_login(&self, lasts: Option<Duration>) {
-        let ends = lasts.and_then(|lasts| Instant::now().checked_add(lasts));
-        *self.known.ends.lock().unwrap_or_else(PoisonError::into_inner) = ends;
-    }
-
-    /// When the login ends, if it does.
-    pub fn login_ends(&self) -> Option<Instant> {
-        *self.known.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    /// As whom it is logged in, and for how long.
+    pub fn login(&self) -> &Login {
+        &self.known.login
     }
 
     /// It, as long as others keep it open.

@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use redis::Value;
 use tokio::sync::watch;
 
 use super::{
@@ -233,11 +234,16 @@ impl ManualWaiter {
         let Ok(_turn) = tokio::time::timeout(time, self.turn.lock()).await else {
             return;
         };
-        let left = until.saturating_duration_since(Instant::now());
-        let wait = marker_wait(&self.keys.key(MARKER), left);
-        if self.waiting.send_once(&wait).await.is_err() {
-            // a server that refuses is not asked without end
-            tokio::time::sleep(REFUSED_PAUSE.min(left)).await;
+        let (marker, mut left) = (self.keys.key(MARKER), time);
+        // the connection may have to log in meanwhile
+        while left > Duration::ZERO {
+            left = until.saturating_duration_since(Instant::now());
+            match self.waiting.wait_once(left, |time| marker_wait(&marker, time)).await {
+                Ok(Value::Nil) => {}
+                Ok(_) => return,
+                // a server that refuses is not asked without end
+                Err(_) => return tokio::time::sleep(REFUSED_PAUSE.min(left)).await,
+            }
         }
     }
 

@@ -57,7 +57,7 @@ pub(crate) async fn open_link(options: &Arc<ConnectOptions>) -> redis::RedisResu
 /// Logs in anew on a connection that is open.
 pub(crate) async fn log_in_anew(link: &Link) -> redis::RedisResult<()> {
     let credentials = credentials_of(link.server()).await?;
-    authenticate(link, credentials).await
+    link.login().unblocked(authenticate(link, credentials)).await
 }
 
 async fn authenticate(
@@ -77,7 +77,7 @@ async fn authenticate(
         Err(error) if needs_no_password(&error.to_string()) => {}
         answer => drop(answer.map_err(without_arguments)?),
     }
-    link.note_login(lasts);
+    link.login().note(lasts);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ pub(super) mod dial;
 pub(super) mod discovery;
 pub mod identity;
 pub(super) mod login;
+pub(super) mod login_end;
 pub mod options;
 pub mod secret;
 pub(super) mod tls;

@@ -55,7 +55,10 @@ pub(crate) async fn wait_when_asked(
 }
 
 async fn wait_once(connection: &Connection, ask: &Ask) -> bool {
-    match connection.send_once(&marker_wait(&ask.marker, ask.time)).await {
+    match connection
+        .wait_once(ask.time, |time| marker_wait(&ask.marker, time))
+        .await
+    {
         Ok(reply) => reply != Value::Nil,
         // a wait that is refused is over at once; what refuses may lead to a server that is no master any more
         Err(_) => {
