@@ -11,6 +11,19 @@ const ADDS = `
   const { Queue } = await import(process.env.LIBRARY);
   const queue = new Queue(process.env.QUEUE, { connection: JSON.parse(process.env.CONNECTION) });
   process.stdin.on('data', () => queue.add('job', {}));`;
+/** Once it has run a job: adds two jobs when it is told to, and runs one of them without end. */
+const HOLDS = `
+  const { Queue, Worker } = await import(process.env.LIBRARY);
+  const connection = JSON.parse(process.env.CONNECTION);
+  const queue = new Queue(process.env.QUEUE, { connection });
+  const run = ({ name }) => (name === 'brief' ? Promise.resolve() : new Promise(() => {}));
+  const worker = new Worker(queue.name, run, { connection, drainDelay: 60 });
+  worker.once('completed', () => console.log('ready'));
+  process.stdin.on('data', async () => {
+    await queue.add('job', {});
+    await queue.add('job', {});
+  });
+  await queue.add('brief', {});`;
 const NONE = { active: 0, completed: 0, delayed: 0, failed: 0, prioritized: 0, waiting: 0, 'waiting-children': 0 };
 
 describe.each(libraries)('$name: queue.obliterate', ({ name, lib }) => {
@@ -164,5 +177,23 @@ describe.each(libraries)('$name: queue.obliterate', ({ name, lib }) => {
       await log.get('completed', ++completed);
     }
     await redis.quit();
+  });
+
+  it('keeps a worker that waits from no job that another process adds which runs one itself', async () => {
+    const queue = stage.queue();
+    const other = stage.keep(Program.startText(HOLDS, { env: { LIBRARY: name, QUEUE: queue.name } }));
+    await other.said('ready');
+    const log = new EventLog(
+      stage.worker(async () => undefined, { drainDelay: 60 }),
+      ['completed'],
+    );
+    while (log.names.length === 0) {
+      const job = await queue.add('brief', {});
+      await until('it to end', async () => (await job.getState()) === 'completed');
+    }
+    await queue.obliterate({ force: true });
+    const before = log.names.length;
+    other.tell('add');
+    await log.get('completed', before + 1);
   });
 });

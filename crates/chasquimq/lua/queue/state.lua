@@ -9,9 +9,11 @@
 --          there is none it is told by the other keys (queue/recovery)
 --   memo:last-event  two doubles: event_ms and event_seq of a queue that was obliterated, kept a while: who listens waits for what comes behind it
 -- Also of a queue: base; raw (the state as it is stored); call, what all queues of a call share: home (the queue that it was sent to), queues
--- (the others, by base), and what states/parents and jobs/records note; is_safe: the call has seen to it that it is not refused half-way.
+-- (the others, by base), and what states/parents and jobs/records note; is_safe: the call has seen to it that it is not refused half-way; has_forgotten: there was no
+-- state, and nobody who waits: it is new, or was emptied.
 local Recovery = require('recovery')
 local Schema = require('schema')
+local WaitingWorkers = require('waiting_workers')
 
 -- Tables whose lists are made when they are first asked for: most calls need few of them, and each that is made costs its making and its
 -- collection.
@@ -78,8 +80,8 @@ local function open(base, call, read)
   local queue = of_state(base, raw)
   queue.call = call or with_lists({ home = queue, by_turn = false })
   if raw then return queue end
-  queue.is_new = true
   local there = check_types(queue)
+  queue.has_forgotten = not there['waiting-workers']
   local last = redis.call('GET', base .. 'memo:last-event')
   if last and #last == 16 then queue.event_ms, queue.event_seq = struct.unpack('<dd', last) end
   if next(there) then Recovery.derive(queue, there) end
@@ -97,6 +99,10 @@ local function save_state(queue)
     queue.flows, queue.max_length, queue.unlimited, count(queue.apart))
   if raw == queue.raw then return end
   redis.call('SET', queue.base .. 'state', raw)
+  if queue.has_forgotten then
+    WaitingWorkers.tell_all(queue.base)
+    queue.has_forgotten = false
+  end
   queue.raw = raw
 end
 

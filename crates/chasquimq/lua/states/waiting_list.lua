@@ -47,7 +47,6 @@ end
 local function wake(queue)
   local base = queue.base
   if WaitingWorkers.tell_one(base) then return end
-  if queue.is_new then WaitingWorkers.tell_all(base) end
   redis.call('ZADD', base .. 'wake', 0, '0')
 end
 

@@ -29,7 +29,7 @@ local function tell_one(base)
   end
 end
 
--- Tells all that listen, of a queue that was emptied: who waits there was forgotten with it. A user who may not ask for channels tells nobody.
+-- Tells all that listen, of a queue that is new, or was emptied: who waited there was forgotten with it. A user who may not ask for channels tells nobody.
 local function tell_all(base)
   -- a refusal would stand in the server's log
   if not redis.acl_check_cmd('PUBSUB', 'SHARDCHANNELS') then return end

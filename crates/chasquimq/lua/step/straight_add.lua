@@ -27,7 +27,8 @@ local function append_started(queue, log_id, blob, count, groups)
   -- what was set aside waits
   if queue.waiting > 0 then WaitingList.wake(queue) end
   EventLog.write_events(queue, count, groups, NONE)
-  queue.raw = nil
+  -- it is not stored
+  queue.raw = ''
   State.save_state(queue)
 end
 

@@ -17,10 +17,10 @@ fn the_marker_stands_again() {
 #[test]
 fn another_worker_that_waits_is_told_and_not_the_one_that_asks() {
     let mut queue = TestQueue::fresh();
-    let mut ear = queue.listen("v");
     for owner in ["w", "v"] {
         queue.step(Step::by(owner).busy().want(1));
     }
+    let mut ear = queue.listen("v");
     assert_eq!(run!(queue, WAKE_NEXT, "wake", "w"), "1");
     assert_eq!(ear.heard(), 1);
     queue.key_is("wake", "(none)");
