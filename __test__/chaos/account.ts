@@ -9,6 +9,7 @@ import type { Calm, Idleness } from './idle.js';
 import { enter, jobOf, keyOfEnd, keysById } from './jobs.js';
 import type { JobAccount, Moved, Recorded } from './jobs.js';
 import type { Entry } from './ledger.js';
+import { overdrawnIn } from './meters.js';
 
 /** A job that ended, as the server keeps it. */
 export interface Kept {
@@ -89,6 +90,8 @@ function nothingWrong() {
     neglected: [] as string[],
     /** More jobs of a group ran at once than its concurrency lets. */
     crowded: [] as string[],
+    /** More of a key was used than its windows let. */
+    overdrawn: [] as string[],
     missedByObserver: [] as string[],
     heardTwiceByObserver: [] as string[],
     /** What kept a server, or this process, from everything else for too long. */
@@ -148,6 +151,7 @@ export function settle({
     return key === undefined || other !== undefined ? undefined : jobs.get(key)?.kind;
   };
   wrong.crowded.push(...crowdsIn(jobs.values()), ...crowdsInLog(moves, kindOf));
+  wrong.overdrawn.push(...overdrawnIn(jobs.values(), faults));
 
   const sent = [...jobs.values()].filter(({ kind }) => kind !== 'iteration');
   const ended = (state: string) => sent.filter(({ ends }) => ends[0]?.state === state).length;

@@ -58,6 +58,7 @@ const WRONG: Record<Wrong, string> = {
   stuck: 'waiting, delayed or waiting for children long after all faults (stuck)',
   neglected: 'waited beside an idle worker, while there was no fault, for longer than it takes to start them (200 ms)',
   crowded: 'ran, though as many jobs of their group ran as its concurrency lets',
+  overdrawn: 'started, though as much of their keys was used as the windows let',
   missedByObserver: 'ends that a QueueEvents missed which listened through all of it',
   heardTwiceByObserver: 'ends that it heard twice, or that are not in the log',
   blocked: 'scripts over 20 ms, or pauses of the event loop over 50 ms',

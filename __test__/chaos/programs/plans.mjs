@@ -53,6 +53,9 @@ const kinds = {
   }),
   // of a group, of which only some run at once
   ...Object.fromEntries([0, 1, 2].map((i) => [`tenant-${i}`, tenant(`tenant-${i}`)])),
+  // use keys, of which only so much may be used in a window (meters.ts)
+  'meter-0': (random) => metered(random, { 'meter-0': 1 }),
+  'meter-1': (random) => metered(random, { 'meter-0': 1, 'meter-1': 2 }),
   // comes too late, and never runs; or may come in time
   expired: (random) => ({ opts: { ...somewhere(random), expireAfter: new Date(Date.now() - 1) } }),
   brief: (random) => ({ opts: { ...somewhere(random), expireAfter: 1 + random(500) } }),
@@ -80,6 +83,15 @@ function tenant(id) {
     data: { fails: random(5) === 0 ? 1 : 0 },
     opts: { ...PATIENT, group: { id, weight: 1 + random(3) } },
   });
+}
+
+const WINDOWS = { 'meter-0': { max: 4, duration: 500 }, 'meter-1': { max: 4, duration: 700 } };
+
+/** Some move themselves, or are tried again. */
+function metered(random, uses) {
+  const limits = Object.entries(uses).map(([key, cost]) => ({ key, ...WINDOWS[key], cost }));
+  const does = [{}, { fails: 1 }, { byStarts: true, moves: [someMove(random)] }][random(3)];
+  return { data: does, opts: { ...PATIENT, ...somewhere(random), limits } };
 }
 
 /** A job of one kind. */

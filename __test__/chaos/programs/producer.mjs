@@ -117,6 +117,7 @@ function something() {
   if (dice < 61) return many('own-id', 1 + random(5)).map(add);
   if (dice < 73) return addBulk(many('moved', 1 + random(20)));
   if (dice < 79) return addBulk(many('steps', 1 + random(10)));
+  if (dice < 81) return addBulk(many(`meter-${random(2)}`, 1 + random(10)));
   if (dice < 83) return addBulk(many(`tenant-${random(3)}`, 1 + random(10)));
   if (dice < 88) return many('family', 1 + random(3)).map(add);
   if (dice < 92) return addBulk(many('talking', 1 + random(5)));
