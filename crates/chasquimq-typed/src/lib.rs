@@ -45,17 +45,20 @@ mod outcome;
 mod queue;
 mod report;
 mod run;
+mod turns;
 mod worker;
 
 pub use chasquimq::{
     system_now_ms, unique_id, worker::FailureState, Address, Backoff, Body, ConnectOptions, ConnectionEvent, Counts,
-    Deduplication, Discovery, DiscoveryKind, Error, Event, EventMessage, EventReader, Family, IdentityCheck,
-    IdentityRefusal, Job, JobOptions, JobRange, Keep, Keys, Parent, Pick, Policy, Queue, RateLimit, Refusal,
-    RefusedCommand, Result, Secret, SentinelOptions, StateFields, TlsOffer, TlsOptions, WorkerOptions,
+    Deduplication, Discovery, DiscoveryKind, Error, Event, EventMessage, EventReader, Family, Group, GroupRules,
+    IdentityCheck, IdentityRefusal, Job, JobOptions, JobRange, Keep, KeyLimit, Keys, Parent, Pick, Policy, Queue,
+    RateLimit, Refusal, RefusedCommand, Result, Secret, SentinelOptions, StateFields, TlsOffer, TlsOptions,
+    WorkerOptions,
 };
 pub use event::{OnEvent, TypedWorkerOptions, WorkerEvent};
 pub use job::TypedJob;
-pub use options::{AddOptions, PRIORITY_LIMIT};
+pub use options::AddOptions;
 pub use outcome::JobError;
 pub use queue::{BulkJob, FoundJob, TypedQueue};
+pub use turns::PRIORITY_LIMIT;
 pub use worker::TypedWorker;

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use chasquimq::{Backoff, Deduplication, Error, JobOptions, Keep, Result};
+use chasquimq::{Backoff, Deduplication, Error, Group, JobOptions, Keep, KeyLimit, Result};
 use serde::{ser::SerializeMap, Serialize, Serializer};
 
-/// The last priority there is. Source: BullMQ `PRIORITY_LIMIT`.
-pub const PRIORITY_LIMIT: u32 = (1 << 21) - 1;
+use crate::turns::{as_group, as_limits, check_group, check_limits, PRIORITY_LIMIT};
 
 /// How long a job may wait for its start; more is a time since 1970 to the engine.
 const LONGEST_WAIT: Duration = Duration::from_secs(100_000_000);
@@ -48,6 +47,12 @@ pub struct AddOptions {
     /// Put the job at the head of the waiting list: last in, first out. Says nothing with a priority.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub lifo: bool,
+    /// Starts in a turn of this group. Goes with neither `priority` nor `lifo`: a group has a priority of its own for it. Not in BullMQ.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_group")]
+    pub group: Option<Group>,
+    /// Up to 8 keys that each start of the job uses: it waits, `delayed`, until all of them have room. Not in BullMQ.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_limits")]
+    pub limits: Vec<KeyLimit>,
     /// Retention once completed; the worker's by default.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_keep")]
     pub remove_on_complete: Option<Keep>,
@@ -72,7 +77,8 @@ impl AddOptions {
     /// The engine's form.
     /// # Errors
     /// [`Error::Invalid`], in BullMQ's words, for an id, a deduplication id, a priority or a jitter that BullMQ refuses; and for an `expire_after` that is
-    /// longer, or a deduplication that ends at the start and keeps what comes later.
+    /// longer, a deduplication that ends at the start and keeps what comes later, a group or limits that no job can keep, or a group beside `priority` or
+    /// `lifo`.
     pub fn to_job_options(&self) -> Result<JobOptions> {
         if let Some(id) = &self.job_id {
             check_id(id)?;
@@ -98,6 +104,10 @@ impl AddOptions {
         {
             return Err(Error::Invalid("expire_after must be from 1 to 10^11 ms".into()));
         }
+        if let Some(group) = &self.group {
+            check_group(group, self.priority > 0 || self.lifo)?;
+        }
+        check_limits(&self.limits)?;
         let contradicts = |dedup: &Deduplication| dedup.until_started && dedup.keep_last_if_active;
         if self.deduplication.as_ref().is_some_and(contradicts) {
             return Err(Error::Invalid(
@@ -217,6 +227,8 @@ mod tests {
             backoff: Some(Backoff::exponential(Duration::from_secs(1)).with_jitter(0.5)),
             priority: 7,
             lifo: true,
+            group: None,
+            limits: Vec::new(),
             remove_on_complete: Some(Keep::newest(10)),
             remove_on_fail: Some(Keep::younger_than(Duration::from_secs(60))),
             deduplication: Some(Deduplication {

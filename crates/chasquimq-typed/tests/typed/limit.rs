@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use chasquimq_typed::{Error, RateLimit};
+use chasquimq_typed::{Error, Group, GroupRules, KeyLimit, RateLimit};
 
 use super::*;
 
@@ -143,5 +143,68 @@ async fn a_queue_may_be_held() {
     events.completed().await;
     assert!(began.elapsed() >= WINDOW - Duration::from_millis(50));
     within(worker.close()).await;
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn jobs_whose_key_is_used_up_wait_and_hold_nobody_else_back() {
+    let stage = Stage::new().await;
+    let limits = vec![KeyLimit::of("api", 1, Duration::from_secs(600))];
+    let limited = AddOptions {
+        limits,
+        ..AddOptions::default()
+    };
+    stage.add_alike(3, limited).await;
+    stage.add_many(2).await;
+    let (worker, mut events) = stage.worker(concurrency(1), |_| async { Ok(()) }).await;
+    for _ in 0..3 {
+        events.completed().await;
+    }
+    let counts = within(stage.queue.counts()).await.expect("counts");
+    assert_eq!((counts.delayed, counts.completed), (2, 3));
+    within(worker.close()).await;
+    // windows end by themselves
+    stage.remove(&["memo:", "key-"]).await;
+}
+
+#[tokio::test]
+async fn of_a_group_no_more_run_at_once_than_workers_let() {
+    let stage = Stage::new().await;
+    let (handler, mut starts, gate) = gated();
+    let group_rules = GroupRules {
+        concurrency: Some(1),
+        ..GroupRules::default()
+    };
+    let options = WorkerOptions {
+        group_rules,
+        ..concurrency(10)
+    };
+    let of = |id| AddOptions {
+        group: Some(Group::of(id)),
+        ..AddOptions::default()
+    };
+    for id in ["a", "b"] {
+        stage.add_alike(3, of(id)).await;
+    }
+    let (worker, mut events) = stage.worker(options, handler).await;
+    for _ in ["a", "b"] {
+        within(starts.recv()).await.expect("a start");
+    }
+    assert_eq!(within(stage.queue.counts()).await.expect("counts").active, 2);
+    gate.add_permits(10);
+    for _ in 0..6 {
+        events.completed().await;
+    }
+    let full = AddOptions {
+        group: Some(Group {
+            max_size: 1,
+            ..Group::of("c")
+        }),
+        ..AddOptions::default()
+    };
+    within(worker.close()).await;
+    within(stage.queue.add("mail", &mail(1), &full)).await.expect("room");
+    let refused = within(stage.queue.add("mail", &mail(2), &full)).await;
+    assert!(matches!(refused, Err(Error::GroupFull { .. })), "{refused:?}");
     stage.end().await;
 }

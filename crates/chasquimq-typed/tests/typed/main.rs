@@ -66,7 +66,10 @@ impl Stage {
     }
 
     async fn add_many(&self, count: u32) -> Vec<String> {
-        let options = AddOptions::default();
+        self.add_alike(count, AddOptions::default()).await
+    }
+
+    async fn add_alike(&self, count: u32, options: AddOptions) -> Vec<String> {
         let data: Vec<Mail> = (0..count).map(mail).collect();
         let jobs: Vec<BulkJob<'_, Mail>> = data
             .iter()

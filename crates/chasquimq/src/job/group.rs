@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{json::number, msgpack::Packer};
 
 /// What the job option `group` says.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Group {
     /// Its name.
     pub id: String,
@@ -20,6 +20,14 @@ pub struct Group {
 }
 
 impl Group {
+    /// The group of this name, of which nothing else is said.
+    pub fn of(id: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            ..Self::default()
+        }
+    }
+
     /// Reads the option; `None` for what names no group.
     pub(super) fn from_json(value: &Value) -> Option<Self> {
         let of = |name: &str| value.get(name).and_then(number).unwrap_or(0.0);

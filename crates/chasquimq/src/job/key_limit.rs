@@ -1,5 +1,7 @@
 //! Keys of which a job uses something when it starts, within their limits (`lua/rules/key_limits.lua`).
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::{json::number, msgpack::Packer};
@@ -18,6 +20,16 @@ pub struct KeyLimit {
 }
 
 impl KeyLimit {
+    /// `max` starts in a window; whole milliseconds.
+    pub fn of(key: impl Into<String>, max: u32, window: Duration) -> Self {
+        Self {
+            key: key.into(),
+            max: max.into(),
+            duration_ms: i64::try_from(window.as_millis()).unwrap_or(i64::MAX),
+            cost: 1,
+        }
+    }
+
     /// Those of the option that name a key, and fit; the facade refuses others.
     pub(super) fn all_from_json(value: &Value) -> Vec<Self> {
         value
