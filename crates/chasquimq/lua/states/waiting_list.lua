@@ -43,11 +43,15 @@ local function has_work(queue)
   return queue.waiting > 0 or (queue.place > 0 and redis.call('EXISTS', queue.base .. 'prioritized', queue.base .. 'groups') > 0)
 end
 
--- Tells a worker that there is something to do: one that waits (states/waiting_workers), or else, by the marker, the next one that would.
+-- Tells a worker that there is something to do: one that waits (states/waiting_workers), or else, by the marker, the next one that would. Where two jobs wait,
+-- another one is told at once: the first one's handler may take the processor that it is to run on.
 local function wake(queue)
   local base = queue.base
-  if WaitingWorkers.tell_one(base) then return end
-  redis.call('ZADD', base .. 'wake', 0, '0')
+  if not WaitingWorkers.tell_one(base) then
+    redis.call('ZADD', base .. 'wake', 0, '0')
+  elseif queue.waiting and queue.waiting > 1 then
+    WaitingWorkers.tell_one(base)
+  end
 end
 
 -- Whether every worker is busy, as far as is known: a marker was left, and nobody who waits has taken it.

@@ -71,7 +71,7 @@ local function run(base, raw, args, worker, ...)
     return first, packed
   end
   redis.call('SET', base .. 'state', saved)
-  if not worker then WaitingList.wake({ base = base }) end
+  if not worker then WaitingList.wake({ base = base, waiting = waiting }) end
   PlainJobs.tell(base, saved, event_id, count, groups)
   local queue = append(base, nil, log_id, blob)
   if queue then

@@ -81,6 +81,30 @@ fn whoever_makes_work_tells_one_worker_and_leaves_no_marker() {
 }
 
 #[test]
+fn two_jobs_tell_two_workers() {
+    let works: [fn() -> Plan; 2] = [|| Plan::new().frame(2), || Plan::new().record("").record("")];
+    for plan in works {
+        let mut queue = TestQueue::told_before(1);
+        queue.step(Step::by("u").want(0));
+        let mut ears = ["u", "v", "w"].map(|owner| queue.listen(owner));
+        let mut heard = || ears.each_mut().map(|ear| ear.heard()).iter().sum::<u64>();
+        for owner in ["u", "v", "w"] {
+            park(&mut queue, owner);
+        }
+        queue.add(1000, plan());
+        assert_eq!(heard(), 2);
+        queue.key_is("wake", "(none)");
+        // whoever is left, and nobody behind that one
+        queue.add(1000, plan());
+        assert_eq!(heard(), 1);
+        queue.key_is("wake", "(none)");
+        queue.key_is("waiting-workers", "(none)");
+        queue.add(1000, plan());
+        queue.key_is("wake", "set");
+    }
+}
+
+#[test]
 fn one_that_nobody_hears_is_passed_over() {
     let mut queue = TestQueue::told_before(1);
     queue.add(1000, Plan::new().frame(1));
