@@ -151,17 +151,26 @@ async fn run_in_order(mut given: UnboundedReceiver<Call>) {
     while under_way.next().await.is_some() {}
 }
 
-/// The same work; what is done as soon as it begins is behind those that were woken before: JavaScript's thread may have read their answers, and its own,
-/// meanwhile.
+/// The same work; what is done as soon as it begins is behind those that were woken before, and before those that are woken later: JavaScript's thread may
+/// have read their answers, and its own, meanwhile.
 async fn in_turn<F: Future>(work: F) -> F::Output {
     let mut work = pin!(work);
-    match poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await {
-        Poll::Ready(done) => {
-            tokio::task::yield_now().await;
-            done
+    let (mut has_begun, mut done) = (false, None);
+    poll_fn(|context| {
+        if let Some(done) = done.take() {
+            return Poll::Ready(done);
         }
-        Poll::Pending => work.await,
-    }
+        match work.as_mut().poll(context) {
+            Poll::Ready(output) if !has_begun => done = Some(output),
+            polled => {
+                has_begun = true;
+                return polled;
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await
 }
 
 /// `None` for work that panics.
@@ -230,8 +239,8 @@ mod tests {
             let ends = ends.clone();
             move || ends.lock().expect("ends").push(which)
         };
-        let (first, second) = (end("first"), end("second"));
-        let all: [Call; 2] = [
+        let (first, second, third) = (end("first"), end("second"), end("third"));
+        let all: [Call; 3] = [
             Box::pin(async move {
                 in_turn(async { answered.await.expect("an answer") }).await;
                 first();
@@ -240,12 +249,24 @@ mod tests {
                 in_turn(async { answer.send(()).expect("who waits") }).await;
                 second();
             }),
+            Box::pin(async move {
+                let mut is_answered = false;
+                let answered = poll_fn(|context| {
+                    if std::mem::replace(&mut is_answered, true) {
+                        return Poll::Ready(());
+                    }
+                    context.waker().wake_by_ref();
+                    Poll::Pending
+                });
+                in_turn(answered).await;
+                third();
+            }),
         ];
         for call in all {
             assert!(calls.send(call).is_ok());
         }
         drop(calls);
         run_in_order(given).await;
-        assert_eq!(*ends.lock().expect("ends"), ["first", "second"]);
+        assert_eq!(*ends.lock().expect("ends"), ["first", "second", "third"]);
     }
 }
