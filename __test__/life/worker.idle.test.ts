@@ -79,8 +79,9 @@ describe('idle workers', () => {
   it('of one process look in one call', async () => {
     const { connection } = own;
     const names = Array.from({ length: WORKERS }, (_, i) => `idle-${i}`);
-    const workers = names.map((name) => new chasquimq.Worker(name, async () => undefined, { connection }));
+    // nothing may be sent yet: ioredis takes a command that comes with the answer for one
     const monitor = await own.redis.monitor();
+    const workers = names.map((name) => new chasquimq.Worker(name, async () => undefined, { connection }));
     try {
       let areTogether = false;
       monitor.on('monitor', (_time: string, args: string[]) => {
