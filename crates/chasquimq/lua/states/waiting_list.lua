@@ -43,8 +43,8 @@ local function has_work(queue)
   return queue.waiting > 0 or (queue.place > 0 and redis.call('EXISTS', queue.base .. 'prioritized', queue.base .. 'groups') > 0)
 end
 
--- Tells a worker that there is something to do: one that waits (states/waiting_workers), or else, by the marker, the next one that would. Where two jobs wait,
--- another one is told at once: the first one's handler may take the processor that it is to run on.
+-- Tells a worker that there is something to do: one that waits (states/waiting_workers), or else, by the marker, the next one that would. Where the caller
+-- says that more than one job waits, another one is told at once: the first one's handler may take the processor that it is to run on.
 local function wake(queue)
   local base = queue.base
   if not WaitingWorkers.tell_one(base) then

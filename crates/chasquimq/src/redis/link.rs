@@ -86,7 +86,7 @@ impl Link {
         &self.known.wire
     }
 
-    /// As whom it is logged in, and for how long.
+    /// For how long it is logged in.
     pub fn login(&self) -> &Login {
         &self.known.login
     }

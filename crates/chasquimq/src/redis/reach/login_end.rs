@@ -10,7 +10,7 @@ use std::{
 const PART: f64 = 0.75;
 /// How soon it is tried again where it fails, and no login is tried sooner.
 const PAUSE: Duration = Duration::from_secs(1);
-/// What waits in the server waits no shorter while a login is late, as its token is.
+/// While a login is overdue, as its token is late, what waits in the server is asked for so long at most.
 const BRIEF: Duration = Duration::from_millis(50);
 
 /// For how long a connection is logged in.
