@@ -168,6 +168,27 @@ describe('connection.credentials', () => {
     expect(new Set(stage.takeErrors().map(({ message }) => message))).toEqual(new Set([wrong]));
   });
 
+  it('lets who waits for a job wait on when the connection logs in anew', async () => {
+    const queue = stage.watch(new Queue(stage.queueName, { connection: own.connection }));
+    await admin.acl('SETUSER', 'taker', 'on', '>secret', '~*', '&*', '+@all');
+    let asked = 0;
+    const password = () => {
+      asked++;
+      return Promise.resolve({ token: 'secret', expiresAt: new Date(Date.now() + 1_100) });
+    };
+    const connection = { ...own.connection, username: 'taker', password };
+    const worker = stage.watch(new Worker(stage.queueName, null, { connection, drainDelay: 20 }));
+    // the first call finds the queue empty, and the next one waits
+    expect(await worker.getNextJob('token')).toBeUndefined();
+    const taken = worker.getNextJob('token');
+    await until('it to wait', async () => ((await admin.client('LIST')) as string).includes('cmd=bzpopmin'));
+    const before = asked;
+    // of each connection more than once
+    await until('logins', () => asked >= before + 8);
+    const job = await queue.add('job', 1);
+    expect((await taken)?.id).toBe(job.id);
+  });
+
   it('closes while a function does not answer', async () => {
     const connection = { ...own.connection, password: () => new Promise<string>(() => {}) };
     const worker = stage.watch(new Worker(stage.queueName, async () => undefined, { connection }));
