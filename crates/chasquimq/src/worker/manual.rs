@@ -5,7 +5,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redis::Value;
 use tokio::sync::watch;
 
 use super::{
@@ -234,16 +233,11 @@ impl ManualWaiter {
         let Ok(_turn) = tokio::time::timeout(time, self.turn.lock()).await else {
             return;
         };
-        let (marker, mut left) = (self.keys.key(MARKER), time);
-        // the connection may have to log in meanwhile
-        while left > Duration::ZERO {
-            left = until.saturating_duration_since(Instant::now());
-            match self.waiting.wait_once(left, |time| marker_wait(&marker, time)).await {
-                Ok(Value::Nil) => {}
-                Ok(_) => return,
-                // a server that refuses is not asked without end
-                Err(_) => return tokio::time::sleep(REFUSED_PAUSE.min(left)).await,
-            }
+        let (marker, left) = (self.keys.key(MARKER), until.saturating_duration_since(Instant::now()));
+        let waited = self.waiting.wait_once(left, |time| marker_wait(&marker, time));
+        if waited.await.is_err() {
+            // a server that refuses is not asked without end
+            tokio::time::sleep(REFUSED_PAUSE.min(left)).await;
         }
     }
 
