@@ -44,6 +44,7 @@ export interface Crew {
   readonly processor: Processor;
   readonly concurrency: number;
   readonly group?: WorkerSettings['group'];
+  readonly metrics?: WorkerSettings['metrics'];
   readonly onCompleted: (job: JobLike) => void;
   /** Without it, a failure fails the run. */
   readonly onFailed?: (job: JobLike | undefined, error: Error) => void;
@@ -137,9 +138,10 @@ export class Stage {
   }
 
   /** A worker that is connected and does not run yet. Every worker has the same three listeners on both sides. */
-  async openWorker({ processor, concurrency, group, onCompleted, onFailed }: Crew): Promise<WorkerLike> {
+  async openWorker({ processor, concurrency, group, metrics, onCompleted, onFailed }: Crew): Promise<WorkerLike> {
     const { library, queueName } = this.settings;
-    const settings = { ...this.place(library.shared), concurrency, autorun: false, ...(group && { group }) };
+    const more = { ...(group && { group }), ...(metrics && { metrics }) };
+    const settings = { ...this.place(library.shared), concurrency, autorun: false, ...more };
     const worker = new library.Worker(queueName, processor, settings);
     worker.on('error', (error) => this.fail(error));
     worker.on('failed', onFailed ?? ((_, error) => this.fail(error)));

@@ -42,6 +42,9 @@ export interface JobSettings {
   readonly removeOnComplete?: boolean;
   /** BullMQ knows none, and runs the jobs one behind the other. */
   readonly group?: { readonly id: string };
+  /** Milliseconds. BullMQ knows none of the two. */
+  readonly expireAfter?: number;
+  readonly timeout?: number;
 }
 
 export interface BulkEntry {
@@ -59,6 +62,7 @@ export interface JobLike {
   readonly timestamp: number;
   readonly opts: { readonly delay?: number };
   updateProgress(progress: number): Promise<unknown>;
+  remove(): Promise<void>;
 }
 
 export type Processor = (job: JobLike) => Promise<unknown>;
@@ -85,6 +89,14 @@ export interface WorkerSettings {
     readonly concurrency: number;
     readonly limit: { readonly max: number; readonly duration: number };
   };
+  /** BullMQ knows no `latency`. */
+  readonly metrics?: { readonly maxDataPoints: number; readonly latency?: boolean };
+}
+
+/** Jobs of one name. */
+export interface Named {
+  readonly states: JobState[];
+  readonly name: string;
 }
 
 export interface QueueLike {
@@ -97,8 +109,11 @@ export interface QueueLike {
   addBulk(jobs: BulkEntry[]): Promise<unknown[]>;
   upsertJobScheduler(id: string, repeat: { every: number; startDate: number }): Promise<unknown>;
   removeJobScheduler(id: string): Promise<boolean>;
-  getJobs(states: JobState[], start: number, end: number, asc: boolean): Promise<unknown[]>;
+  getJobs(states: JobState[], start: number, end: number, asc: boolean): Promise<JobLike[]>;
   getJobCounts(...states: JobState[]): Promise<Record<string, number>>;
+  /** BullMQ has none of the two. */
+  countJobs?(filter: Named): Promise<number>;
+  removeJobs?(filter: Named): Promise<number>;
   close(): Promise<void>;
 }
 

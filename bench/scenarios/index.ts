@@ -2,6 +2,7 @@ import { addScenarios } from './add.js';
 import { bandwidthScenarios } from './bandwidth.js';
 import { busyScenario } from './busy.js';
 import { contendedScenarios } from './contended.js';
+import { controlScenarios } from './control.js';
 import { crowdScenarios } from './crowd.js';
 import { cpuScenarios } from './cpu.js';
 import { delayedScenario } from './delayed.js';
@@ -32,6 +33,7 @@ export const scenarios: readonly Scenario[] = [
   ...addScenarios,
   ...workerScenarios,
   ...groupScenarios,
+  ...controlScenarios,
   ...waitingScenarios,
   ...cpuScenarios,
   retryScenario,

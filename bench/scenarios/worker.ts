@@ -35,6 +35,7 @@ interface Work {
   readonly retention: JobSettings;
   readonly optionsOf?: Contents['optionsOf'];
   readonly group?: WorkerSettings['group'];
+  readonly metrics?: WorkerSettings['metrics'];
   processor(): Promise<unknown>;
 }
 
@@ -45,7 +46,7 @@ export function warmUpOf(jobs: number, concurrency: number): number {
 
 /** Runs warm-up and measured jobs, and samples the measured ones. */
 export async function processAll(stage: Stage, jobs: number, work: Work): Promise<Sample> {
-  const { concurrency, retention, processor, optionsOf, group } = work;
+  const { concurrency, retention, processor, optionsOf, group, metrics } = work;
   const warmUp = warmUpOf(jobs, concurrency);
   const total = warmUp + jobs;
   const queue = await stage.openQueue(retention);
@@ -63,6 +64,7 @@ export async function processAll(stage: Stage, jobs: number, work: Work): Promis
     processor,
     concurrency,
     group,
+    metrics,
     onCompleted: (job) => {
       completions.add(job);
       if (completions.count === warmUp) setImmediate(startClock);
