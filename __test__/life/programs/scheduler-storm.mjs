@@ -1,5 +1,6 @@
 // Upserts all schedulers at once, and works for them, with a clock that is SKEW ms off: LIBRARY, QUEUE, SCHEDULERS, RULES (JSON, beside when they run).
-// Half of the schedulers run by a pattern. It ends when it is told to (SIGTERM), and says which slots it ran: `ran <scheduler> <slot>`.
+// Half of the schedulers run by a pattern. It ends when it is told to (SIGTERM), and says which slots it ran, and when
+// (epoch ms, by the machine's clock): `ran <scheduler> <slot> <time>`.
 const { LIBRARY, QUEUE, CONNECTION, SKEW, SCHEDULERS, RULES } = process.env;
 
 const Real = Date;
@@ -16,7 +17,7 @@ const connection = JSON.parse(CONNECTION);
 const queue = new Queue(QUEUE, { connection });
 const worker = new Worker(
   QUEUE,
-  async ({ repeatJobKey, id }) => console.log(`ran ${repeatJobKey} ${id.split(':').at(-1)}`),
+  async ({ repeatJobKey, id }) => console.log(`ran ${repeatJobKey} ${id.split(':').at(-1)} ${Real.now()}`),
   { connection, concurrency: 50 },
 );
 worker.on('error', ({ message }) => console.log(`error ${message}`));

@@ -92,7 +92,7 @@ fn one_that_is_active_stays_and_the_next_comes_at_its_slot() {
     let mut queue = TestQueue::fresh();
     queue.upsert(1030, &Upsert::of("s"));
     queue.step(Step::by("w").want(1));
-    assert_eq!(queue.upsert(6131, &Upsert::of("s")), "[6200 69]");
+    assert_eq!(queue.upsert(36131, &Upsert::of("s")), "[36200 69]");
     queue.key_is("scheduler", "s=1[n 1 T R 100 0]");
 }
 
@@ -185,6 +185,12 @@ fn upserted_as_it_was_just_behind_the_start_of_a_run_no_slot_is_passed_over() {
     queue.upsert(1000, &Upsert::of("s").every(1000));
     queue.step(Step::by("w").at(1000).want(1));
     assert_eq!(queue.upsert(3500, &Upsert::of("s").every(1000)), "[2000 0]");
+    // a run that comes late on a busy machine
+    let mut queue = TestQueue::fresh();
+    queue.upsert(1000, &Upsert::of("s").next(2000));
+    queue.step(Step::by("w").at(9000).want(1));
+    assert_eq!(queue.upsert(12500, &Upsert::of("s").next(13000)), "-1");
+    assert_eq!(queue.upsert(12500, &Upsert::of("s").next(3000).after(2000)), "[3000 0]");
 }
 
 #[test]
