@@ -109,8 +109,8 @@ export declare class NativeQueue {
   countGrouped(): Promise<number>
   /** For how long the job has waited that could have started first, ms; none: there is none. */
   oldestMs(now: number, group?: string | undefined | null): Promise<number | undefined | null>
-  /** How long jobs took that ended in a span of time, epoch ms. */
-  getLatency(now: number, from: number, to: number): Promise<NativeLatency>
+  /** How long jobs took, or those of a group, that ended in a span of time, epoch ms. */
+  getLatency(now: number, from: number, to: number, group?: string | undefined | null): Promise<NativeLatency>
   /** The same of all jobs so far; none: no worker measures, or did. */
   getLatencySoFar(): Promise<NativeLatency | undefined | null>
   /** Looks for the library, in a cluster on each master. */
@@ -1195,6 +1195,8 @@ export interface NativeWorkerOptions {
   metricsMinutes?: number
   /** Measures how long jobs take. */
   measuresLatency?: boolean
+  /** Of each group by itself, too. */
+  measuresGroups?: boolean
 }
 
 /** What a queue tells. */

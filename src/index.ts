@@ -88,8 +88,8 @@ export type {
   RetryJobsOptions,
 } from './options/job-filter.js';
 export type { CancelJobOptions, CancelJobsOptions, CancelledState } from './options/cancelling.js';
-export type { LatencyOptions } from './options/latency.js';
-export type { JobTimes, QueueLatency } from './types/latency.js';
+export type { GroupLatencyOptions, LatencyOptions } from './options/latency.js';
+export type { GroupLatency, JobTimes, QueueLatency } from './types/latency.js';
 export type { Metrics } from './types/metrics.js';
 export { MetricsTime } from './types/metrics-time.js';
 export type { MinimalJob } from './types/minimal-job.js';

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { Queue as QueueOfFive } from '../../src/v5/index.js';
 import type { Job, JobTimes, LatencyOptions, Queue, Worker, WorkerOptions } from '../../src/index.js';
 import { chasquimq } from '../support/chasquimq.js';
-import { connection, redisClient } from '../support/redis.js';
+import { connection, keysContaining, redisClient } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { TestTelemetry } from '../support/telemetry.js';
 import { EventLog, rejection, sleep, until } from '../support/waiting.js';
@@ -274,6 +274,145 @@ describe('latency', () => {
     expect((await q.getLatency()).completion).toEqual(NONE);
   });
 
+  describe('of groups', () => {
+    const ofGroups = { metrics: { latency: 'groups' } } as const;
+
+    it('is told of each group apart, as the times of its jobs say', async () => {
+      const q = queue();
+      const timestamp = Date.now() - 5_000;
+      const groups = ['a', 'b', '{c}:d\u00e9'];
+      await q.addBulk([
+        ...groups.flatMap((id, i) =>
+          Array.from({ length: 10 * (i + 1) }, () => ({
+            name: 'grouped',
+            data: 0,
+            opts: { group: { id }, timestamp: timestamp - 9_000 * i },
+          })),
+        ),
+        ...Array.from({ length: 5 }, () => ({ name: 'plain', data: 0 })),
+        { name: 'flaky', data: 0, opts: { group: { id: 'flaky' }, attempts: 3, backoff: 1 } },
+        { name: 'lost', data: 0, opts: { group: { id: 'flaky' } } },
+      ]);
+      const by = worker(
+        async ({ name, attemptsMade }) => {
+          if (name === 'lost' || (name === 'flaky' && attemptsMade < 2)) throw new Error('no');
+        },
+        { concurrency: 4, ...ofGroups },
+      );
+      await closeBehind(by, 69);
+      const jobs = await q.getJobs('completed');
+      for (const id of groups) {
+        const { waiting, running, completion, oldest, perMinute, ...span } = await q.getLatency({ group: id });
+        const of = jobs.filter((job) => job.gid === id);
+        expectTimes(
+          waiting,
+          of.map((job) => (job.processedOn ?? NaN) - job.timestamp),
+        );
+        expectTimes(
+          running,
+          of.map((job) => (job.finishedOn ?? NaN) - (job.processedOn ?? NaN)),
+        );
+        expectTimes(
+          completion,
+          of.map((job) => (job.finishedOn ?? NaN) - job.timestamp),
+        );
+        expect(oldest).toBeNull();
+        expect(perMinute).toBeGreaterThan(0);
+        expect(Object.keys(span)).toEqual(['from', 'to']);
+      }
+      const { waiting, running, completion } = await q.getLatency({ group: 'flaky' });
+      expect([waiting.count, running.count, completion.count]).toEqual([4, 4, 2]);
+      expect((await q.getLatency()).completion.count).toBe(67);
+    });
+
+    it('tells of batches of one group', async () => {
+      const q = queue();
+      await q.addBulk(['a', 'b', 'a', 'b', 'a'].map((id) => ({ name: 'batched', data: 0, opts: { group: { id } } })));
+      const batch = { size: 3, groupAffinity: true };
+      await closeBehind(worker((async () => 1) as never, { batch, ...ofGroups }), 5);
+      const counts = await Promise.all(['a', 'b'].map(async (group) => (await q.getLatency({ group })).running.count));
+      expect(counts).toEqual([3, 2]);
+    });
+
+    it('loses nothing of thousands of groups', async () => {
+      const q = queue();
+      const redis = redisClient();
+      const [groups, jobs] = [3_000, 6_000];
+      await q.addBulk(
+        Array.from({ length: jobs }, (_, i) => ({ name: 'a', data: i, opts: { group: { id: `g${i % groups}` } } })),
+      );
+      const by = worker(async () => 1, { concurrency: 200, ...ofGroups });
+      const told = async (): Promise<string[]> => redis.zrange(`{bull:${q.name}}:groups-measured`, 0, -1);
+      await until('all groups are told of', async () => (await told()).length === groups, 30_000);
+      await by.close();
+      const counts = await Promise.all(
+        (await told()).map(async (group) => (await q.getLatency({ group })).completion.count),
+      );
+      expect(new Set(counts)).toEqual(new Set([jobs / groups]));
+      await q.obliterate();
+      expect((await keysContaining(redis, q.name)).filter((key) => /group/.test(key))).toEqual([]);
+      await redis.quit();
+    });
+
+    it('is not measured with latency: true', async () => {
+      const q = queue();
+      const redis = redisClient();
+      await q.add('a', 0, { group: { id: 'a' } });
+      await closeBehind(
+        worker(async () => 1),
+        1,
+      );
+      expect((await q.getLatency()).completion.count).toBe(1);
+      expect(await q.getLatency({ group: 'a' })).toMatchObject({ waiting: NONE, running: NONE, completion: NONE });
+      expect((await keysContaining(redis, q.name)).filter((key) => /latency:|measured/.test(key))).toEqual([]);
+      await redis.quit();
+    });
+
+    it('tells five minutes, hours and days, and the oldest job', async () => {
+      const q = queue();
+      await q.add('a', 0, { group: { id: 'a' } });
+      await closeBehind(
+        worker(async () => 1, ofGroups),
+        1,
+      );
+      await q.add('a', 0, { group: { id: 'a' }, timestamp: Date.now() - 30_000 });
+      await q.add('a', 0, { group: { id: 'b' }, timestamp: Date.now() - 90_000 });
+      const hour = 3_600_000;
+      for (const [window, grain] of [
+        [60_000, 300_000],
+        [2 * hour, 300_000],
+        [4 * hour, hour],
+        [40 * hour, hour],
+        [14 * DAY_MS, DAY_MS],
+      ] as const) {
+        const now = Date.now();
+        const { from, to, completion, oldest } = await q.getLatency({ group: 'a', window });
+        expect([from % grain, to % grain, completion.count]).toEqual([0, 0, 1]);
+        expect(from).toBeLessThanOrEqual(now - window + 1_000);
+        expect(from).toBeGreaterThan(now - window - grain);
+        expect(oldest).toBeGreaterThanOrEqual(30_000);
+        expect(oldest).toBeLessThan(90_000);
+      }
+      const now = Date.now();
+      const before = { from: now - 2 * hour, to: now - hour };
+      expect((await q.getLatency({ group: 'a', ...before })).completion).toEqual(NONE);
+    });
+
+    it('goes with the group', async () => {
+      const q = queue();
+      await q.addBulk(['a', 'b'].map((id) => ({ name: 'a', data: 0, opts: { group: { id } } })));
+      await closeBehind(
+        worker(async () => 1, ofGroups),
+        2,
+      );
+      await q.deleteGroup('a');
+      const counts = await Promise.all(
+        ['a', 'b'].map(async (group) => (await q.getLatency({ group })).completion.count),
+      );
+      expect(counts).toEqual([0, 1]);
+    });
+  });
+
   it('is there for programs of BullMQ 5', async () => {
     const q = new QueueOfFive(stage.queueName, { connection });
     await q.add('a', 0);
@@ -295,6 +434,10 @@ describe('latency', () => {
     [{ from: Date.now() + DAY_MS }, 'from must be a time of the last 90 days, epoch ms'],
     [{ from: Date.now() - 60_000, to: 5 }, 'to must be a time behind from, epoch ms'],
     [{ last: '1h' }, 'last is no option of this call'],
+    [{ group: '' }, 'group must be a text of 1 to 256 characters'],
+    [{ group: 7 }, 'group must be a text of 1 to 256 characters'],
+    [{ group: 'a', window: 15 * DAY_MS }, 'window must be from 60000 ms to 14 days'],
+    [{ group: 'a', from: Date.now() - 15 * DAY_MS }, 'from must be a time of the last 14 days, epoch ms'],
   ];
   it.each(wrong)('refuses %j', async (options, message) => {
     expect((await rejection(queue().getLatency(options as LatencyOptions))).message).toBe(message);
@@ -302,7 +445,7 @@ describe('latency', () => {
 
   it('refuses a metrics.latency that is no flag', () => {
     expect(() => worker(async () => 1, { metrics: { latency: 'yes' as never } })).toThrow(
-      'metrics.latency must be true or false',
+      "metrics.latency must be true, false or 'groups'",
     );
   });
 

@@ -58,6 +58,7 @@ export const uses: Readonly<Record<string, readonly Use[]>> = {
       says: [/^the oldest job has waited \d+ ms; /, /^jobs run \d+/],
     },
     { with: 'console.log(new Date(from)', says: [/Z .*Z 0$/] },
+    { with: "latency: 'groups'", says: [/^tenant 1: one job in twenty waited more than \d/] },
   ],
   'docs/guides/autoscaling.md': [
     {

@@ -89,7 +89,9 @@ export async function fillEveryKey(stage: Stage, redis: Redis, part: string): Pr
     await redis.set(`{bull:${queueName}}:${key}`, 'nobody', 'PX', HOUR_MS);
   await redis.zadd(`{bull:${queueName}}:key-line:nobody`, 1, 'nothing');
   await redis.hset(`{bull:${queueName}}:cancels:nobody`, '1:1', 'why');
-  await redis.hset(`{bull:${queueName}}:latency`, 'all', 'nothing');
+  for (const key of ['latency', 'group-latency:nobody'])
+    await redis.hset(`{bull:${queueName}}:${key}`, 'all', 'nothing');
+  await redis.zadd(`{bull:${queueName}}:groups-measured`, 1, 'nobody');
   for (const key of ['waiting-workers', 'resting']) await redis.sadd(`{bull:${queueName}}:${key}`, 'nobody');
   return { queue, worker, unfinished: UNFINISHED, lastChild, completed, again, open: gate.open };
 }

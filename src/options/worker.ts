@@ -22,10 +22,11 @@ export interface MetricsOptions {
   maxDataPoints?: number;
   /**
    * Measures how long jobs wait and run: `queue.getLatency`. A worker tells it each five seconds, in one call for all its jobs; of a worker that is killed the last
-   * are lost. Jobs that are taken by hand are not measured. With a `telemetry` that has a meter it records how long each waited, too. Not in BullMQ.
+   * are lost. Jobs that are taken by hand are not measured. With a `telemetry` that has a meter it records how long each waited, too. With `'groups'` each group of jobs is
+   * measured by itself, too: `queue.getLatency({ group })`. Not in BullMQ.
    * @defaultValue false
    */
-  latency?: boolean;
+  latency?: boolean | 'groups';
 }
 
 /** Settings of a worker. */
@@ -232,7 +233,8 @@ export function resolveWorkerOptions<C>(opts: WorkerOptions<C>): ResolvedWorkerO
   checkWorkerGroup(resolved.group);
   checkTimeLimits(resolved);
   const measures: unknown = resolved.metrics?.latency ?? false;
-  if (typeof measures !== 'boolean') throw new Error('metrics.latency must be true or false');
+  if (typeof measures !== 'boolean' && measures !== 'groups')
+    throw new Error("metrics.latency must be true, false or 'groups'");
 
   resolved.lockRenewTime ||= resolved.lockDuration / 2;
   resolved.maximumRateLimitDelay ??= 30_000;

@@ -1,13 +1,18 @@
 import type { NativeQueue, NativeTimes } from '../native/types.js';
-import { spanOf, type LatencyOptions } from '../options/latency.js';
-import type { JobTimes, QueueLatency } from '../types/latency.js';
+import { spanOf, type GroupLatencyOptions } from '../options/latency.js';
+import type { GroupLatency, JobTimes, QueueLatency } from '../types/latency.js';
 
-/** How late a queue is. */
-export async function latencyOf(native: NativeQueue, options: LatencyOptions, now: number): Promise<QueueLatency> {
+/** How late a queue is, or a group. */
+export async function latencyOf(
+  native: NativeQueue,
+  options: Partial<GroupLatencyOptions>,
+  now: number,
+): Promise<QueueLatency | GroupLatency> {
   const asked = spanOf(options, now);
-  const [oldest, { from, to, ...times }] = await Promise.all([
-    native.oldestMs(now),
-    native.getLatency(now, asked.from, asked.to),
+  const { group } = options;
+  const [oldest, { from, to, added, ...times }] = await Promise.all([
+    native.oldestMs(now, group),
+    native.getLatency(now, asked.from, asked.to, group),
   ]);
   const minutes = Math.max((Math.min(to, now) - from) / 60_000, 1);
   return {
@@ -16,7 +21,8 @@ export async function latencyOf(native: NativeQueue, options: LatencyOptions, no
     running: timesOf(times.running),
     completion: timesOf(times.completion),
     perMinute: times.completion.count / minutes,
-    addedPerMinute: times.added / minutes,
+    // nobody counts the adds of a group
+    ...(group === undefined && { addedPerMinute: added / minutes }),
   };
 }
 

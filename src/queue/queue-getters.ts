@@ -5,11 +5,11 @@ import { pairs } from '../job/dependencies.js';
 import type { Job } from '../job/job.js';
 import { QueueBase } from './queue-base.js';
 import type { ConnectionOptions } from '../options/connection.js';
-import type { LatencyOptions } from '../options/latency.js';
+import type { GroupLatencyOptions, LatencyOptions } from '../options/latency.js';
 import { MetricNames, TelemetryAttributes } from '../telemetry/names.js';
 import type { JobJson } from '../types/job-json.js';
 import type { JobState, JobType } from '../types/job-state.js';
-import type { QueueLatency } from '../types/latency.js';
+import type { GroupLatency, QueueLatency } from '../types/latency.js';
 import type { Metrics } from '../types/metrics.js';
 import type { Meter } from '../types/telemetry.js';
 import { latencyOf } from './latency.js';
@@ -282,10 +282,13 @@ export class QueueGetters<
   }
 
   /**
-   * How late the queue is: for how long jobs wait now, and, by workers with the option `metrics.latency`, how long those took that ended in a span of time. Not in BullMQ.
+   * How late the queue is, or a group: for how long jobs wait now, and, by workers with the option `metrics.latency`, how long those took that ended in a span of time. Not
+   * in BullMQ.
    * @throws (rejects) TypeError that names the option that is wrong
    */
-  async getLatency(options: LatencyOptions = {}): Promise<QueueLatency> {
+  async getLatency(options: GroupLatencyOptions): Promise<GroupLatency>;
+  async getLatency(options?: LatencyOptions): Promise<QueueLatency>;
+  async getLatency(options: Partial<GroupLatencyOptions> = {}): Promise<QueueLatency | GroupLatency> {
     return latencyOf(this[COMMANDS].native, options, Date.now());
   }
 

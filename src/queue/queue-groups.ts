@@ -111,7 +111,7 @@ export class QueueGroups<
 
   /**
    * For how long the job of a group has waited that could have started first, in milliseconds; null: none could start now, as the group has none, or is paused, limited or
-   * full. See {@link getLatency}.
+   * full. {@link getLatency} tells it, too.
    */
   async getGroupOldest(groupId: string): Promise<number | null> {
     checkGroupId(groupId);
@@ -153,7 +153,7 @@ export class QueueGroups<
   }
 
   /**
-   * Removes the jobs that wait in a group, and what was set for it. Jobs that run go on, and delayed ones join the group anew when they are due.
+   * Removes the jobs that wait in a group, what was set for it, and what `getLatency` knows of it. Jobs that run go on, and delayed ones join the group anew when they are due.
    * Cost: a step for 500 jobs.
    */
   async deleteGroup(groupId: string): Promise<void> {

@@ -6,7 +6,7 @@ import { openSpan, traceEnd, type JobEnd, type OpenSpan, type Traced } from './t
 
 /** The worker, which emits the ends of its jobs. */
 interface TracedWorker extends Traced {
-  readonly opts: Traced['opts'] & { metrics?: { latency?: boolean } };
+  readonly opts: Traced['opts'] & { metrics?: { latency?: boolean | 'groups' } };
   emit(event: string, ...args: unknown[]): boolean;
 }
 

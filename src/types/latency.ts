@@ -15,14 +15,17 @@ export interface JobTimes {
   p99: number | null;
 }
 
-/** How late a queue is, as `queue.getLatency` tells it. */
-export interface QueueLatency {
+/** How late a group is, as `queue.getLatency` tells it. */
+export interface GroupLatency {
   /**
    * For how long the job has waited that could have started first of those that could start now, in milliseconds; null: there is none. Limits and a pause of the queue
    * do not count; groups that are paused, limited or full have none.
    */
   oldest: number | null;
-  /** Begin of the span, epoch ms: rounded down to a minute where it lies within three hours, to an hour within eight days, else to a day (UTC). */
+  /**
+   * Begin of the span, epoch ms: rounded down to a minute where it lies within three hours, to an hour within eight days, else to a day (UTC); of a group to five minutes
+   * within three hours, to an hour within two days, else to a day.
+   */
   from: number;
   /** End of the span, rounded up in the same way. */
   to: number;
@@ -34,6 +37,10 @@ export interface QueueLatency {
   completion: JobTimes;
   /** Jobs that completed, or failed for good, a minute of the span. */
   perMinute: number;
+}
+
+/** How late a queue is, as `queue.getLatency` tells it. */
+export interface QueueLatency extends GroupLatency {
   /**
    * Jobs that were added, a minute of the span, those that were discarded as there was one like them among them. What comes while no job ends counts for the minute in which
    * the next one does.

@@ -35,6 +35,7 @@ export function engineOptions(
     ...engineGroupRules(opts.group, opts.batch?.groupAffinity),
     maximumRateLimitDelay: Math.min(Math.max(opts.maximumRateLimitDelay, 1), LONGEST_MS),
     metricsMinutes: metricsMinutesOf(opts.metrics),
-    measuresLatency: opts.metrics?.latency ?? false,
+    measuresLatency: Boolean(opts.metrics?.latency),
+    measuresGroups: opts.metrics?.latency === 'groups',
   };
 }

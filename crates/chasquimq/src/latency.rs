@@ -2,14 +2,24 @@
 //! within that factor. In Redis: `lua/rules/latency.lua`.
 
 use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
+    collections::{BTreeMap, HashMap},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use crate::{
     error::{Error, Result},
-    job::msgpack::{Packer, Reader},
+    job::{
+        group::Group,
+        msgpack::{Packer, Reader},
+    },
 };
+
+/// The minutes of the shortest span that is told of a group (`lua/rules/latency.lua`).
+pub(crate) const GROUP_MINUTES: u64 = 5;
+/// Most groups of which one call tells.
+const GROUPS_A_CALL: usize = 50;
+/// Groups of which a worker keeps what it has measured; as soon as there are so many, they are told.
+const MOST_GROUPS: usize = 10_000;
 
 /// The last step with an end, 2^29.5 ms, more than a week; behind it there is one for all that took longer.
 const LAST_STEP: u8 = 59;
@@ -111,6 +121,24 @@ pub struct Latency {
 }
 
 impl Latency {
+    fn ended(&mut self, jobs: u64, began: Began, now_ms: u64, is_final: bool) {
+        self.running.note(now_ms.saturating_sub(began.taken_ms), jobs);
+        if let Some(ready_ms) = began.ready_ms {
+            self.waiting.note(began.taken_ms.saturating_sub(ready_ms), jobs);
+        }
+        if is_final {
+            self.completion.note(now_ms.saturating_sub(began.added_ms), jobs);
+        }
+    }
+
+    /// But for jobs that were added, which the server counts.
+    fn pack(&self, packer: &mut Packer) {
+        packer.array(3);
+        for times in [&self.waiting, &self.running, &self.completion] {
+            times.pack(packer);
+        }
+    }
+
     /// Takes in what is stored of a span of time.
     /// # Errors
     /// [`Error::Malformed`]
@@ -141,49 +169,87 @@ pub(crate) struct Began {
     pub(crate) taken_ms: u64,
 }
 
-/// What a worker has measured and not told yet, by minutes since the epoch.
+/// What a worker has measured and not told yet.
 #[derive(Debug, Default)]
-pub(crate) struct Measured(Mutex<BTreeMap<u64, Latency>>);
+pub(crate) struct Measured {
+    of_groups: bool,
+    untold: Mutex<Untold>,
+}
+
+/// By minutes since the epoch; of groups by the first minute of a span.
+#[derive(Debug, Default)]
+struct Untold {
+    minutes: BTreeMap<u64, Latency>,
+    groups: BTreeMap<u64, HashMap<String, Latency>>,
+}
 
 impl Measured {
-    /// Runs ended that were taken together. `is_final`: the jobs are not tried again.
-    pub(crate) fn ended(&self, jobs: u32, began: Began, now_ms: u64, is_final: bool) {
-        let (jobs, mut minutes) = (u64::from(jobs), self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let of = minutes.entry(now_ms / 60_000).or_default();
-        of.running.note(now_ms.saturating_sub(began.taken_ms), jobs);
-        if let Some(ready_ms) = began.ready_ms {
-            of.waiting.note(began.taken_ms.saturating_sub(ready_ms), jobs);
-        }
-        if is_final {
-            of.completion.note(now_ms.saturating_sub(began.added_ms), jobs);
+    /// `of_groups`: of each group by itself, too.
+    pub(crate) fn new(of_groups: bool) -> Self {
+        Self {
+            of_groups,
+            ..Self::default()
         }
     }
 
-    /// What there is, as `lua/transitions/note_latency.lua` reads it; it is told from now on.
-    pub(crate) fn take_packed(&self) -> Option<Packer> {
-        let minutes = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        if minutes.is_empty() {
-            return None;
-        }
-        let mut packer = Packer::default();
-        packer.array(2 * minutes.len());
-        for (
-            minute,
-            Latency {
-                waiting,
-                running,
-                completion,
-                ..
-            },
-        ) in &minutes
-        {
-            packer.int(*minute as i64).array(3);
-            for times in [waiting, running, completion] {
-                times.pack(&mut packer);
-            }
-        }
-        Some(packer)
+    fn untold(&self) -> MutexGuard<'_, Untold> {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Runs ended that were taken together. `is_final`: the jobs are not tried again.
+    pub(crate) fn ended(&self, jobs: u32, began: Began, group: Option<&Group>, now_ms: u64, is_final: bool) {
+        let (jobs, minute, mut untold) = (u64::from(jobs), now_ms / 60_000, self.untold());
+        let of = untold.minutes.entry(minute).or_default();
+        of.ended(jobs, began, now_ms, is_final);
+        let Some(Group { id, .. }) = group.filter(|_| self.of_groups) else {
+            return;
+        };
+        let groups = untold.groups.entry(minute - minute % GROUP_MINUTES).or_default();
+        let of = match groups.get_mut(id) {
+            Some(of) => of,
+            None => groups.entry(id.clone()).or_default(),
+        };
+        of.ended(jobs, began, now_ms, is_final);
+    }
+
+    /// Whether it is to be told before its time.
+    pub(crate) fn is_full(&self) -> bool {
+        self.of_groups && self.untold().groups.values().map(HashMap::len).sum::<usize>() >= MOST_GROUPS
+    }
+
+    /// What there is, a call each, as `lua/transitions/note_latency.lua` reads them: of minutes, and of groups. It is told from now on.
+    pub(crate) fn take_packed(&self) -> Vec<[Packer; 2]> {
+        let Untold { minutes, groups } = std::mem::take(&mut *self.untold());
+        if minutes.is_empty() {
+            return Vec::new();
+        }
+        let mut packed = Packer::default();
+        packed.array(2 * minutes.len());
+        for (minute, of) in &minutes {
+            of.pack(packed.int(*minute as i64));
+        }
+        let all = groups
+            .iter()
+            .flat_map(|(minute, groups)| groups.iter().map(move |(id, of)| (id, minute, of)));
+        let all: Vec<_> = all.collect();
+        let (first, others) = all.split_at(all.len().min(GROUPS_A_CALL));
+        let mut calls = vec![[packed, pack_groups(first)]];
+        calls.extend(
+            others
+                .chunks(GROUPS_A_CALL)
+                .map(|some| [Packer::of_texts([].into_iter()), pack_groups(some)]),
+        );
+        calls
+    }
+}
+
+fn pack_groups(groups: &[(&String, &u64, &Latency)]) -> Packer {
+    let mut packed = Packer::default();
+    packed.array(3 * groups.len());
+    for (id, minute, of) in groups {
+        of.pack(packed.str(id).int(**minute as i64));
+    }
+    packed
 }
 
 #[cfg(test)]
@@ -221,6 +287,15 @@ mod tests {
         assert_eq!(times.steps, BTreeMap::from([(0, 1), (LAST_STEP + 1, 1)]));
     }
 
+    fn times_in(reader: &mut Reader<'_>) -> Latency {
+        let before = reader.rest();
+        reader.skip().expect("times");
+        let mut of = Latency::default();
+        of.add_stored(&before[..before.len() - reader.rest().len()])
+            .expect("times");
+        of
+    }
+
     #[test]
     fn what_is_measured_is_told_once_by_minutes() {
         let measured = Measured::default();
@@ -229,29 +304,21 @@ mod tests {
             ready_ms: Some(59_000),
             taken_ms: 59_004,
         };
-        measured.ended(2, began, 59_010, true);
-        measured.ended(
-            1,
-            Began {
-                ready_ms: None,
-                ..began
-            },
-            60_004,
-            false,
-        );
-        let packed = measured.take_packed().expect("some");
-        assert!(measured.take_packed().is_none());
-        let mut reader = Reader::new(&packed.0);
-        assert_eq!(reader.array().expect("minutes"), 4);
-        let mut minute = || {
-            let at = reader.int().expect("a minute");
-            let before = reader.rest();
-            reader.skip().expect("times");
-            let mut of = Latency::default();
-            of.add_stored(&before[..before.len() - reader.rest().len()])
-                .expect("times");
-            (at, of)
+        let group = Group::of("a");
+        measured.ended(2, began, Some(&group), 59_010, true);
+        let other = Began {
+            ready_ms: None,
+            ..began
         };
+        measured.ended(1, other, None, 60_004, false);
+        let [[minutes, groups]] = &measured.take_packed()[..] else {
+            panic!("one call");
+        };
+        assert!(measured.take_packed().is_empty());
+        assert_eq!(groups.0, [0x90]);
+        let mut reader = Reader::new(&minutes.0);
+        assert_eq!(reader.array().expect("minutes"), 4);
+        let mut minute = || (reader.int().expect("a minute"), times_in(&mut reader));
         let times = |sum_ms, step, jobs| Times {
             sum_ms,
             steps: BTreeMap::from([(step, jobs)]),
@@ -268,6 +335,49 @@ mod tests {
             ..Latency::default()
         };
         assert_eq!(minute(), (1, second));
+    }
+
+    #[test]
+    fn groups_are_told_by_five_minutes_fifty_a_call() {
+        let measured = Measured::new(true);
+        let of = |group: usize| Group::of(group.to_string());
+        for group in (0..250).chain(0..1) {
+            measured.ended(1, Began::default(), Some(&of(group)), 11 * 60_000, true);
+        }
+        measured.ended(1, Began::default(), Some(&of(0)), 9 * 60_000, true);
+        let mut told = Vec::new();
+        let calls = measured.take_packed();
+        for (at, [minutes, groups]) in calls.iter().enumerate() {
+            let mut reader = Reader::new(&minutes.0);
+            assert_eq!(reader.array().expect("minutes"), if at == 0 { 4 } else { 0 });
+            let mut reader = Reader::new(&groups.0);
+            for _ in 0..reader.array().expect("groups") / 3 {
+                let group: usize = String::from_utf8_lossy(reader.bytes().expect("a group"))
+                    .parse()
+                    .expect("a number");
+                let minute = reader.int().expect("a minute");
+                told.push((minute, group, times_in(&mut reader).completion.count()));
+            }
+        }
+        told.sort_unstable();
+        let expected = (0..250).map(|group| (10, group, if group == 0 { 2 } else { 1 }));
+        assert_eq!(
+            (calls.len(), told),
+            (6, [(5, 0, 1)].into_iter().chain(expected).collect())
+        );
+    }
+
+    #[test]
+    fn ten_thousand_groups_are_full() {
+        let measured = Measured::new(true);
+        for group in 0..MOST_GROUPS {
+            assert!(!measured.is_full());
+            let group = Group::of(group.to_string());
+            measured.ended(1, Began::default(), Some(&group), 60_000, true);
+        }
+        assert!(measured.is_full());
+        assert_eq!(measured.take_packed().len(), MOST_GROUPS / GROUPS_A_CALL);
+        assert!(!measured.is_full());
     }
 
     #[test]

@@ -77,9 +77,9 @@ commands! {
         Ok(queue.oldest_ms(now as u64, group.as_deref()).await?.map(|ms| ms as f64))
     }
 
-    /// How long jobs took that ended in a span of time, epoch ms.
-    async fn get_latency(queue, now: f64, from: f64, to: f64) -> NativeLatency {
-        let span = queue.latency(now as u64, from as u64, to as u64).await?;
+    /// How long jobs took, or those of a group, that ended in a span of time, epoch ms.
+    async fn get_latency(queue, now: f64, from: f64, to: f64, group: Option<String>) -> NativeLatency {
+        let span = queue.latency(now as u64, from as u64, to as u64, group.as_deref()).await?;
         Ok(native(span.from_ms as f64, span.to_ms as f64, span.latency))
     }
 

@@ -62,6 +62,8 @@ pub struct NativeWorkerOptions {
     pub metrics_minutes: Option<u32>,
     /// Measures how long jobs take.
     pub measures_latency: Option<bool>,
+    /// Of each group by itself, too.
+    pub measures_groups: Option<bool>,
 }
 
 /// A rate limit of a worker.
@@ -137,6 +139,7 @@ impl NativeWorkerOptions {
             maximum_rate_limit_delay: to_duration(self.maximum_rate_limit_delay),
             metrics_minutes: self.metrics_minutes.unwrap_or(0),
             measures_latency: self.measures_latency == Some(true),
+            measures_groups: self.measures_groups == Some(true),
         }
     }
 }

@@ -2,7 +2,7 @@
 -- KEYS    base (also: state memo:last-event meta log front takes frames apart:<first> holes gone jobs vitals traces large active delayed delays prioritized waiting-children
 --         completed failed runs events trims wake stalled gatherer logged latency metrics:completed metrics:failed
 --         metrics:completed:data metrics:failed:data logs:<id> de:<id> limiter open schedulers scheduler scheduler-runs parents children:<id> processed:<id>
---         ignored:<id> faults:<id> spans:<id> returned:<id> memo:<client>:<slot>; of parents in other queues: state meta front jobs vitals waiting-children delayed delays wake)
+--         ignored:<id> faults:<id> spans:<id> returned:<id> memo:<client>:<slot> groups-measured group-latency:<group>; of parents in other queues: state meta front jobs vitals waiting-children delayed delays wake)
 -- ARGV    now_ms (epoch ms), client, slot, number, count (logs or records a step), force (1 = active jobs too), cursor (of the records, then of the log; '0' at first)
 -- RETURNS a cursor: call again with it | 0 done | 1 done, by a user who may not SCAN for what is remembered of calls | -1 | -2
 -- ERRORS  -1 not paused, -2 active jobs      EVENTS none      COST O(count)
@@ -20,7 +20,7 @@ local WaitingList = require('waiting_list')
 local IN_LOG = 'log:'
 -- How far the place of an event may be ahead of the server's clock (queue/event_log), and as much again.
 local LAST_EVENT_TTL_MS = 120000
-local OF_GROUPS = { 'group:', 'group-starts:', 'group-later:', 'group-holds:' }
+local OF_GROUPS = { 'group:', 'group-starts:', 'group-later:', 'group-holds:', 'group-latency:' }
 local OF_PARENTS = { 'children:', 'processed:', 'ignored:', 'faults:', 'spans:', 'returned:' }
 
 -- Unlinks some keys that jobs have of their own, whose names start so; the set names the jobs. False when there are none left.
@@ -72,7 +72,7 @@ end
 
 -- The same of groups, whose names are in several sets.
 local function unlink_groups(base, count)
-  for _, set in ipairs(Groups.STATUSES) do
+  for _, set in ipairs({ 'groups-measured', unpack(Groups.STATUSES) }) do
     local keys, found = {}, redis.call('ZRANGE', base .. set, 0, count - 1)
     redis.call('ZREMRANGEBYRANK', base .. set, 0, count - 1)
     for i = 1, #found do

@@ -1,6 +1,6 @@
 -- set_group: what is set for one group (states/groups), by hand. No job moves.
--- KEYS    base (also: state turns groups groups-limited groups-maxed groups-paused grouped group:<group> group-settings group-starts:<group> group-held group-holds:<group> events trims wake
---         memo:<client>:<slot>)
+-- KEYS    base (also: state turns groups groups-limited groups-maxed groups-paused grouped group:<group> group-settings group-starts:<group> group-held group-holds:<group> group-latency:<group>
+--         groups-measured events trims wake memo:<client>:<slot>)
 -- ARGV    now_ms (epoch ms), client, slot, number, group, what (pause | resume | concurrency | limit | weight | window | forget), value (active jobs |
 --         starts a window | weight | ms without a start; '' = lift), duration_ms (of a limit)
 -- RETURNS 1 | 0 (nothing changed)
@@ -10,6 +10,7 @@
 local Events = require('events')
 local GroupOrder = require('group_order')
 local Groups = require('groups')
+local Latency = require('latency')
 local Memo = require('memo')
 local State = require('state')
 local WaitingList = require('waiting_list')
@@ -72,11 +73,12 @@ function SETTERS.weight(queue, group, settings, value) return set(queue, group, 
 
 function SETTERS.limit(queue, group, settings, value, duration_ms) return set(queue, group, settings, { m = value, d = duration_ms }) end
 
--- What was set for the group is gone, and what it has started is not counted any more.
+-- What was set for the group is gone, and what was measured, and what it has started is not counted any more.
 function SETTERS.forget(queue, group, settings)
   local had = next(settings) ~= nil
   redis.call('HDEL', queue.base .. 'group-settings', group)
   redis.call('DEL', Groups.starts_key(queue, group), GroupOrder.key_of(queue, group))
+  Latency.forget_group(queue.base, group)
   replace(queue, group)
   return had
 end

@@ -130,7 +130,7 @@ async fn look(queue: &Queue) {
     ends("counts_per_priority", queue.counts_per_priority(&[0.0, 1.0], None)).await;
     ends("metrics", queue.metrics("completed", 0, -1)).await;
     ends("oldest_ms", queue.oldest_ms(9, None)).await;
-    ends("latency", queue.latency(9, 0, 9)).await;
+    ends("latency", queue.latency(9, 0, 9, Some("a"))).await;
     ends("latency_so_far", queue.latency_so_far()).await;
     ends("logs", queue.logs("1", 0, -1, true)).await;
     ends("meta", queue.meta()).await;

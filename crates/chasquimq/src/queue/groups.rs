@@ -88,7 +88,7 @@ impl Queue {
         Ok(self.int_once(&SET_GROUP, now_ms, &args).await? == 1)
     }
 
-    /// Removes a group: the jobs that wait in it, and what was set for it. Jobs that run go on, and delayed ones will make it anew.
+    /// Removes a group: the jobs that wait in it, what was set for it, and what was measured. Jobs that run go on, and delayed ones will make it anew.
     /// Costs a step for 500 jobs.
     pub async fn delete_group(&self, now_ms: u64, group: &str) -> Result<()> {
         self.clear_group(now_ms, group).await?;

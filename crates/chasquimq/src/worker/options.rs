@@ -50,6 +50,8 @@ pub struct WorkerOptions {
     pub metrics_minutes: u32,
     /// Measures how long jobs take, for [`crate::Queue::latency`].
     pub measures_latency: bool,
+    /// Measures it of each group of jobs by itself, too, where it is measured.
+    pub measures_groups: bool,
 }
 
 /// At most `max` starts in a window of `duration`, which begins with the first of them.
@@ -111,6 +113,7 @@ impl Default for WorkerOptions {
             maximum_rate_limit_delay: Duration::from_secs(30),
             metrics_minutes: 0,
             measures_latency: false,
+            measures_groups: false,
         }
     }
 }

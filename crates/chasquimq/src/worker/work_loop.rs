@@ -38,6 +38,7 @@ use super::{
 };
 use crate::{
     error::Error,
+    job::msgpack::Packer,
     keys::Keys,
     latency::Measured,
     redis::{call::numbered_calls::Calls, connection::Connection},
@@ -56,6 +57,8 @@ pub(super) struct Loop {
     standing: Standing,
     // how long its jobs took, wherever it is
     measured: Option<Arc<Measured>>,
+    // what of it is told next, a call each
+    untold: Vec<[Packer; 2]>,
     // those that are not steps
     calls: Calls,
     unrecorded: Unrecorded,
@@ -95,7 +98,8 @@ impl Loop {
         let among = options.runner.join(&keys.base);
         let servers = connection.servers();
         let mut standing = Standing::default();
-        standing.in_flight.measured = options.measures_latency.then(Arc::default);
+        let measured = || Arc::new(Measured::new(options.measures_groups));
+        standing.in_flight.measured = options.measures_latency.then(measured);
         let rounds = Rounds {
             note: options.measures_latency.then(Instant::now),
             ..Rounds::default()
@@ -110,6 +114,7 @@ impl Loop {
             offers,
             among,
             measured: standing.in_flight.measured.clone(),
+            untold: Vec::new(),
             calls: Calls::default(),
             standing,
             unrecorded: Unrecorded::default(),
@@ -186,6 +191,7 @@ impl Loop {
             }
         }
         self.hand_on();
+        self.note_latency_in_time().await;
         if self.unrecorded.is_empty() {
             for done in self.pausing.drain(..) {
                 let _ = done.send(());
@@ -197,8 +203,6 @@ impl Loop {
             while !self.unrecorded.is_empty() {
                 self.step().await;
             }
-            self.note_latency().await;
-            self.calls.forget(&self.connection, &self.keys).await;
             self.release().await;
             return false;
         }
@@ -364,9 +368,6 @@ impl Loop {
         }
         if self.rounds.next_scan.is_some_and(|at| at <= now) {
             self.begin_scan();
-        }
-        if self.rounds.note.is_some_and(|at| at <= now) {
-            self.note_latency().await;
         }
     }
 

@@ -11,7 +11,7 @@ use crate::given::{
     tree::Tree,
 };
 
-fn obliterate(queue: &mut TestQueue, count: u64, force: u64) -> Value {
+pub(crate) fn obliterate(queue: &mut TestQueue, count: u64, force: u64) -> Value {
     obliterate_from(queue, count, force, b"0")
 }
 

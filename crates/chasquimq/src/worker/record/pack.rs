@@ -270,7 +270,8 @@ impl Packing<'_> {
             self.out.jobs += 1;
             let retry = self.retry(&place, unrecoverable, delay_ms);
             let is_final = retry == Retry::Never;
-            self.in_flight.measure(1, place.began, self.out.now_ms, is_final);
+            let group = place.options.group.as_ref();
+            self.in_flight.measure(1, place.began, group, self.out.now_ms, is_final);
             return self.failed(handle, place, retry, reason, stacktrace);
         }
         self.close_failed();

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     error::Result,
-    job::{frame::id_in, options::JobOptions},
+    job::{self, frame::id_in, options::JobOptions},
     latency::{Began, Measured},
 };
 
@@ -87,9 +87,16 @@ impl InFlight {
 
     /// Runs ended that were taken together, where that is measured. `is_final`: the jobs are not tried again.
     #[inline]
-    pub(crate) fn measure(&self, jobs: u32, began: Began, now_ms: u64, is_final: bool) {
+    pub(crate) fn measure(
+        &self,
+        jobs: u32,
+        began: Began,
+        group: Option<&job::group::Group>,
+        now_ms: u64,
+        is_final: bool,
+    ) {
         if let Some(measured) = &self.measured {
-            measured.ended(jobs, began, now_ms, is_final);
+            measured.ended(jobs, began, group, now_ms, is_final);
         }
     }
 
@@ -165,8 +172,12 @@ impl InFlight {
             .as_ref()
             .and_then(|_| self.groups.range(..=handle).next_back())
         {
-            let (Group::Frame { began, .. } | Group::Record { began, .. }) = held;
-            self.measure(jobs, *began, now_ms, true);
+            let (began, group) = match held {
+                // a job with a group has a record
+                Group::Frame { began, .. } => (began, None),
+                Group::Record { began, options, .. } => (began, options.group.as_ref()),
+            };
+            self.measure(jobs, *began, group, now_ms, true);
         }
         self.release(handle, jobs)
     }

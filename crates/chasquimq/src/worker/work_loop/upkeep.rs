@@ -198,17 +198,40 @@ impl Loop {
         done
     }
 
-    /// Tells how long jobs took, if any ended. What the server refuses is not told again: it says why.
-    pub(super) async fn note_latency(&mut self) {
-        self.rounds.note = self.measured.as_ref().map(|_| Instant::now() + NOTE_INTERVAL);
-        let Some(packed) = self.measured.as_ref().and_then(|measured| measured.take_packed()) else {
-            return;
-        };
-        let (call, args) = (&self.calls, args![&packed]);
-        let noted = call.run(&self.connection, &self.keys.base, &NOTE_LATENCY, None, &args);
-        if let Err(error) = noted.await {
-            self.report(error);
+    /// Tells how long jobs took when it is time; of many groups in several calls, between which steps are taken. What is full is told first.
+    pub(super) async fn note_latency_in_time(&mut self) {
+        if self.rounds.note.is_some_and(|at| at <= Instant::now()) {
+            self.note_latency().await;
         }
+        while self.measured.as_ref().is_some_and(|measured| measured.is_full()) && self.note_latency().await {}
+    }
+
+    /// Tells how long some jobs took; false: nothing more is to be told. What the server refuses is not told again: it says why.
+    async fn note_latency(&mut self) -> bool {
+        let Some(measured) = &self.measured else {
+            return false;
+        };
+        if self.untold.is_empty() {
+            self.untold = measured.take_packed();
+        }
+        let told = self.untold.pop();
+        if let Some([minutes, groups]) = &told {
+            let args = args![minutes, groups];
+            let noted = self
+                .calls
+                .run(&self.connection, &self.keys.base, &NOTE_LATENCY, None, &args);
+            if let Err(error) = noted.await {
+                self.untold.clear();
+                self.report(error);
+            }
+        }
+        let pause = if self.untold.is_empty() {
+            NOTE_INTERVAL
+        } else {
+            Duration::ZERO
+        };
+        self.rounds.note = Some(Instant::now() + pause);
+        told.is_some()
     }
 
     fn tell_stalled(&mut self, stalled: Vec<String>) {
@@ -220,8 +243,10 @@ impl Loop {
         }
     }
 
-    /// Gives up the lease; jobs nobody waits for any more wake another worker.
+    /// Tells what is left to be told, and gives up the lease; jobs nobody waits for any more wake another worker.
     pub(super) async fn release(&mut self) {
+        while self.note_latency().await {}
+        self.calls.forget(&self.connection, &self.keys).await;
         if !self.connection.is_connected() {
             return;
         }
