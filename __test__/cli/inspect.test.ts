@@ -98,6 +98,74 @@ describe('inspect', () => {
     expect((await cli(['inspect', queue.name, '--sample', '0s'])).stdout).not.toMatch(/^groups/m);
   });
 
+  it('tells of one group in place of its queue', async () => {
+    const queue = stage.queue() as unknown as Queue;
+    const other = stage.queue({}, 'other');
+    await other.add('job', 1);
+    const gate = stage.gate();
+    const log = new EventLog(
+      stage.worker(() => gate.opened),
+      ['active'],
+    );
+    const jobs = Array.from({ length: 12 }, (_, i) => ({ name: `n${i}`, data: i, opts: { group: { id: 'a' } } }));
+    await queue.addBulk([...jobs, { name: 'of-b', data: 1, opts: { group: { id: 'b' } } }]);
+    await log.get('active');
+    const group = async (id: string, ...names: string[]): Promise<object[]> => {
+      const { code, stdout, stderr } = await cli(['inspect', ...names, '--group', id, '--json']);
+      expect([code, stderr]).toEqual([0, '']);
+      return JSON.parse(stdout);
+    };
+    const age = expect.any(Number);
+    expect(await group('a', queue.name)).toEqual([
+      {
+        name: queue.name,
+        prefix: 'bull',
+        group: 'a',
+        paused: false,
+        status: 'waiting',
+        counts: { waiting: 11, active: 1 },
+        oldestMs: age,
+        weight: 1,
+        limits: { concurrency: null, rate: null, blockedForMs: 0 },
+        jobs: {
+          active: [{ id: '1', name: 'n0', ageMs: age }],
+          waiting: jobs.slice(1, 11).map(({ name }, i) => ({ id: `${i + 2}`, name, ageMs: age })),
+        },
+      },
+    ]);
+    const none = { status: null, counts: { waiting: 0, active: 0 }, oldestMs: null, jobs: { active: [], waiting: [] } };
+    expect(await group('a', queue.name, other.name)).toMatchObject([{ name: queue.name }, none]);
+    await queue.setGroupConcurrency('a', 2);
+    await queue.setGroupRateLimit('a', 5, 60_000);
+    await queue.setGroupWeight('a', 2.5);
+    await queue.rateLimitGroup('a', 3_600_000);
+    const limits = { concurrency: 2, rate: { max: 5, duration: 60_000 }, blockedForMs: age };
+    expect(await group('a', queue.name)).toMatchObject([{ status: 'limited', weight: 2.5, limits }]);
+    const shown = async (id: string, ...names: string[]): Promise<string> =>
+      (await cli(['inspect', queue.name, ...names, '--group', id])).stdout;
+    const text = await shown('a');
+    expect(text).toMatch(/^state +limited for (1h|59m.*)$/m);
+    expect(text).toMatch(/^concurrency +at most 2 at once$/m);
+    expect(text).toMatch(/^rate limit +5 in 1m$/m);
+    expect(text).toMatch(/^active +1 +n0 +\d+\w+$/m);
+    expect(text).toMatch(/^waiting +11 +n10 +\d+\w+$/m);
+    expect((await shown('b', other.name)).split('\n').map((row) => row.split(/ {2,}/).at(-1))).toEqual([
+      'STATE',
+      'waiting',
+      'no jobs',
+      '',
+    ]);
+    await queue.pauseGroup('a');
+    expect(await shown('a')).toMatch(/^state +paused$/m);
+    await queue.pause();
+    expect(await shown('a')).toMatch(/^state +queue paused$/m);
+    gate.open();
+    expect(await cli(['inspect', queue.name, '--group', 'a', '--sample', '1s'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--sample is about rates, which no group has.'),
+    });
+  });
+
   it('names schedulers that are paused', async () => {
     const queue = stage.queue() as unknown as Queue;
     const shown = async (): Promise<string> => (await cli(['inspect', queue.name, '--sample', '0s'])).stdout;

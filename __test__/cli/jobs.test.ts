@@ -1,5 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Queue } from 'bullmq';
+import { Queue as OwnQueue } from '../../src/index.js';
+import { cancel } from '../../src/tools/cli/commands/cancel.js';
 import { jobs } from '../../src/tools/cli/commands/jobs.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { cli } from '../support/cli.js';
@@ -163,34 +165,89 @@ describe('jobs', () => {
   });
 
   it.each([
-    ['a filter', ['jobs', 'cancel'], ['--name', 'report', '--yes'], '; 2 jobs were cancelled'],
-    ['ids', ['jobs', 'cancel'], ['p', 'c', '--yes'], '; 2 jobs were cancelled'],
-    ['ids alone', ['cancel'], ['p', 'c'], ''],
-  ])('by %s it names a job that runs for longer than it waits', async (_, command, args, rest) => {
+    ['a filter', ['jobs', 'cancel'], ['--name', 'report', '--yes']],
+    ['ids', ['jobs', 'cancel'], ['p', 'c', '--yes']],
+    ['ids alone', ['cancel'], ['p', 'c']],
+  ])('by %s it names a job that runs for longer than it waits', async (_, command, args) => {
     const gate = new Gate();
     const log = await running(gate);
     const { code, stdout, stderr } = await cli([...command, stage.queueName, ...args, '--wait', '100ms']);
     gate.open();
     await log.get('completed');
     expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toBe(`chasquimq: Job c still runs 100 ms after it was cancelled${rest}.\n`);
+    expect(stderr).toBe(`chasquimq: Job c still runs 100 ms after it was cancelled; 2 jobs were cancelled.\n`);
   });
 
   it.each([
-    ['a filter', ['--name', 'report']],
-    ['ids', ['p', 'c']],
-  ])('by %s it ends where it is told to while it waits', async (_, args) => {
+    ['a filter', jobs, ['cancel'], ['--name', 'report', '--yes']],
+    ['ids', jobs, ['cancel'], ['p', 'c', '--yes']],
+    ['ids alone', cancel, [], ['p', 'c']],
+  ])('by %s it ends where it is told to while it waits', async (_, command, action, args) => {
     const gate = new Gate();
     const log = await running(gate);
     const ending = new AbortController();
     const io = { ...person('').io, signal: ending.signal };
-    const run = jobs.run(['cancel', stage.queueName, ...args, '--yes', '--wait'], io);
+    const run = command.run([...action, stage.queueName, ...args, '--wait'], io);
     await until('the first to be cancelled', async () => (await stage.queue().getJobState('p')) === 'failed');
     ending.abort();
     const { message } = await rejection(run);
     gate.open();
     await log.get('completed');
     expect(message).toMatch(/^Stopped when [12] jobs were cancelled\.$/);
+  });
+
+  /** Somebody who types Ctrl-C once the first of these calls of a queue has ended, or the first 500 of them. */
+  function stopping(method: 'findJobs' | 'getJobState' | 'remove' | 'cancelJob') {
+    vi.restoreAllMocks();
+    const ending = new AbortController();
+    const call = OwnQueue.prototype[method] as (...args: unknown[]) => Promise<unknown>;
+    vi.spyOn(OwnQueue.prototype, method).mockImplementation(async function (this: unknown, ...args: unknown[]) {
+      const answer = await Reflect.apply(call, this, args);
+      ending.abort();
+      return answer as never;
+    });
+    onTestFinished(() => void vi.restoreAllMocks());
+    const { io, shown } = person('');
+    return { io: { ...io, signal: ending.signal }, shown };
+  }
+
+  const IDS = Array.from({ length: 1_100 }, (_, i) => `j${i}`);
+
+  /** A queue of 1,100 jobs that wait, of which every second one says `odd`. */
+  async function queueOfHundreds(): Promise<Queue> {
+    const queue = stage.queue();
+    await queue.addBulk(IDS.map((jobId, i) => ({ name: 'job', data: i % 2 ? 'odd' : 'even', opts: { jobId } })));
+    return queue;
+  }
+
+  it('shows what it has found when it is told to end, and says that there may be more', async () => {
+    const queue = await queueOfHundreds();
+    const args = [queue.name, '--state', 'waiting', '--limit', '2000', '--json'];
+    const text = stopping('findJobs');
+    const stopped = await rejection(jobs.run(['find', ...args, '--text', 'odd'], text.io));
+    expect(stopped).toMatchObject({ name: 'Failure', message: 'Stopped when 250 jobs were found.' });
+    expect(JSON.parse(text.shown()).map(({ id }: { id: string }) => id)).toEqual(
+      IDS.slice(0, 500).filter((_, i) => i % 2),
+    );
+    const byId = stopping('getJobState');
+    expect(await rejection(jobs.run(['show', queue.name, ...IDS, 'gone', '--json'], byId.io))).toMatchObject({
+      message: 'Stopped when 500 jobs were found.',
+    });
+    expect(JSON.parse(byId.shown())).toHaveLength(500);
+    const count = await rejection(jobs.run(['count', ...args.slice(0, 3), '--text', 'odd'], stopping('findJobs').io));
+    expect(count.message).toBe('Stopped when 250 jobs were found.');
+  });
+
+  it('changes no more jobs when it is told to end, and says how many it has changed', async () => {
+    const queue = await queueOfHundreds();
+    const args = ['remove', queue.name, '--yes'];
+    const finding = await rejection(jobs.run([...args, '--text', 'odd'], stopping('findJobs').io));
+    expect([finding.message, await queue.getWaitingCount()]).toEqual(['Stopped when 0 jobs were removed.', 1_100]);
+    const removing = await rejection(jobs.run([...args, '--text', 'odd', '--limit', '501'], stopping('remove').io));
+    expect([removing.message, await queue.getWaitingCount()]).toEqual(['Stopped when 500 jobs were removed.', 600]);
+    const cancelling = await rejection(cancel.run([queue.name, ...IDS], stopping('cancelJob').io));
+    // every second one of these 500 was removed
+    expect([cancelling.message, await queue.getFailedCount()]).toEqual(['Stopped when 250 jobs were cancelled.', 250]);
   });
 
   it('moves jobs to another queue', async () => {

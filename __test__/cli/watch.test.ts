@@ -1,6 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { describe, expect, it } from 'vitest';
+import type { Queue } from '../../src/index.js';
 import type { Io } from '../../src/tools/cli/command.js';
 import { watch } from '../../src/tools/cli/commands/watch.js';
 import { frame } from '../../src/tools/cli/screen.js';
@@ -50,6 +51,20 @@ describe('watch, where nobody looks', () => {
     const end = ended(child);
     child.kill('SIGINT');
     expect(await end).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('tells of one group of each queue', async () => {
+    const queue = stage.queue() as unknown as Queue;
+    await queue.addBulk(['a', 'b', 'a'].map((id) => ({ name: 'job', data: 1, opts: { group: { id: `of ${id}` } } })));
+    const args = ['watch', queue.name, '--group', 'of a', '--interval', '100ms', '--ticks', '2'];
+    const { code, stdout, stderr } = await cli(args);
+    expect([code, stderr]).toEqual([0, '']);
+    const line = / \S+ group="of a" waiting=2 active=0 oldest=\d+\w+ state=waiting$/;
+    expect(stdout.trim().split('\n')).toEqual([expect.stringMatching(line), expect.stringMatching(line)]);
+    const json = await cli([...args, '--json']);
+    expect(JSON.parse(json.stdout.split('\n')[1])).toMatchObject({
+      queues: [{ group: 'of a', counts: { waiting: 2 }, jobs: { waiting: [{ id: '1' }, { id: '3' }] } }],
+    });
   });
 
   it('has the server list its clients every ten seconds, and not at each tick', async () => {
@@ -166,6 +181,17 @@ describe('watch, in a terminal', () => {
     expect(await running).toBe(0);
     expect(shown().endsWith('\x1b[?25h\x1b[?1049l')).toBe(true);
     expect([stdin.isRaw, stdin.listenerCount('data')]).toEqual([false, 0]);
+  });
+
+  it('draws a group with its jobs', async () => {
+    const queue = stage.queue() as unknown as Queue;
+    await queue.add('export', 1, { group: { id: 'a' } });
+    const { io, stdin, shown } = terminal(200, 24);
+    const running = watch.run([queue.name, '--group', 'a'], io);
+    await until('a table', () => /JOBS .*waiting +1 +export /s.test(shown()));
+    expect(shown()).toMatch(/QUEUE +GROUP +WAITING/);
+    stdin.emit('data', Buffer.from('q'));
+    expect(await running).toBe(0);
   });
 
   it('ends on a signal as well', async () => {

@@ -1,10 +1,12 @@
 // bull-board in a browser: every page, and what its buttons do, show the same over our queues as over BullMQ's.
 import { fileURLToPath } from 'node:url';
 import { expect, it, vi } from 'vitest';
+import type { Queue } from '../../src/index.js';
 import { Browser } from './browser.js';
 import { chasquimq } from '../support/chasquimq.js';
 import { Program } from '../support/program.js';
 import { useStage } from '../support/stage.js';
+import { EventLog } from '../support/waiting.js';
 
 const AS_BULLMQ = fileURLToPath(new URL('programs/as-bullmq.mjs', import.meta.url));
 const LONG_MS = 300_000;
@@ -134,11 +136,11 @@ class Board {
   }
 }
 
-async function openBoard(browser: Browser, library: string): Promise<Board> {
-  const env = { LIBRARY: library, QUEUE: stage.name(library) };
+async function openBoard(browser: Browser, library: string, other?: string): Promise<Board> {
+  const env = { LIBRARY: library, QUEUE: stage.name(library), ...(other && { OTHER: other }) };
   const nodeOptions = ['--import', AS_BULLMQ];
   const server = stage.keep(Program.start('../../clients/programs/board-server.mjs', { env, nodeOptions }));
-  return new Board(browser, await server.said('listening'), stage.name(library));
+  return new Board(browser, await server.said('listening'), other ?? stage.name(library));
 }
 
 /** Does every step; `look` is told of each, once it is done. A picture of the page is kept when one fails. */
@@ -166,4 +168,56 @@ it('bull-board shows the same over either library, page by page', { timeout: LON
     await vi.waitFor(async () => expect(await seen()).toEqual(expected[index]), { timeout: 60_000 });
   });
   expect(browser.errors).toEqual([]);
+});
+
+it('bull-board shows jobs of groups once each, whatever keeps their groups', { timeout: LONG_MS }, async () => {
+  const queue = stage.queue({}, 'groups') as unknown as Queue;
+  const gate = stage.gate();
+  const worker = stage.worker(
+    async ({ name }) => {
+      if (name === 'bad') throw new Error('no good');
+      if (name === 'held') await gate.opened;
+    },
+    { concurrency: 1 },
+    'groups',
+  );
+  const log = new EventLog(worker, ['active', 'completed', 'failed']);
+  const add = (name: string, id: string, delay = 0): Promise<unknown> =>
+    queue.add(name, {}, { jobId: `${name}-of-${id}`, group: { id }, delay });
+  await Promise.all([queue.pauseGroup('paused'), queue.rateLimitGroup('limited', 3_600_000)]);
+  await add('done', 'free');
+  await log.get('completed');
+  await add('bad', 'free');
+  await log.get('failed');
+  await add('held', 'free');
+  await log.get('active', 3);
+  for (const id of ['free', 'paused', 'limited']) for (const name of ['first', 'next']) await add(name, id);
+  await add('late', 'paused', 3_600_000);
+
+  const browser = stage.keep(await Browser.open());
+  const board = await openBoard(browser, 'chasquimq', queue.name);
+  /** The jobs of a page, each with its group behind it. */
+  const shown = async (state: string, act?: Step['act']): Promise<string[]> => {
+    await board.go({ name: state, path: `/queue/QUEUE?status=${state}`, ...(act && { act }) });
+    return (await browser.lines()).filter((line) => line.includes('-of-') || line.startsWith('group: '));
+  };
+  const jobs = (...ids: string[]): string[] => ids.flatMap((id) => [id, `group: ${id.split('-')[2]}`]);
+  expect(await shown('active')).toEqual(jobs('held-of-free'));
+  expect(await shown('completed')).toEqual(jobs('done-of-free'));
+  expect(await shown('failed')).toEqual(jobs('bad-of-free'));
+  expect(await shown('delayed')).toEqual(jobs('late-of-paused'));
+  for (const state of ['waiting-children', 'prioritized']) expect(await shown(state)).toEqual([]);
+  const waiting = ['free', 'paused', 'limited'].flatMap((id) => [`first-of-${id}`, `next-of-${id}`]);
+  expect((await shown('waiting')).sort()).toEqual(jobs(...waiting).sort());
+  const all = ['held-of-free', 'done-of-free', 'bad-of-free', 'late-of-paused', ...waiting];
+  expect((await shown('latest')).sort()).toEqual(jobs(...all).sort());
+  expect((await shown('waiting', ({ press }) => press('late-of-paused', 0, 'Promote'))).sort()).toEqual(
+    jobs('late-of-paused', ...waiting).sort(),
+  );
+  expect(await shown('waiting', ({ press }) => press('first-of-limited', 2, 'Clean'))).not.toContain(
+    'first-of-limited',
+  );
+  expect(await shown('waiting', ({ menu }) => menu('Empty'))).toEqual([]);
+  expect(browser.errors).toEqual([]);
+  gate.open();
 });

@@ -1,7 +1,9 @@
 // TLS: what `connection.tls` means is what it means with ioredis, whose options go to Node's tls.connect.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ConnectionOptions } from 'bullmq';
+import type { Queue } from '../../src/index.js';
 import { chasquimq } from '../support/chasquimq.js';
+import { expectStarts, movers } from '../support/moving-jobs.js';
 import { server } from '../support/redis.js';
 import { useStage } from '../support/stage.js';
 import { Authority, TlsFront } from '../support/tls.js';
@@ -48,6 +50,12 @@ describe('connection.tls', () => {
     ['a list', () => [stranger.ca, authority.ca]],
   ])('with the certificate of the authority as %s', async (_, ca) => {
     await expectRoundTrip(to(await front(certificate), { ca: ca() }));
+  });
+
+  it('with jobs that have limits of keys, and are given back', async () => {
+    const connection = to(await front(certificate), { ca: authority.ca });
+    const queue = stage.queue({ connection }) as unknown as Queue;
+    await expectStarts(queue, () => movers['in its process'](stage, { connection: connection as never }));
   });
 
   it.each(['127.0.0.1', 'localhost'])('checks the name %s that it connects to', async (host) => {

@@ -1,12 +1,11 @@
 // `limits` of a job: of keys that jobs name no more is used in a window than they let, over all workers and processes.
 import { fileURLToPath } from 'node:url';
-import { isDeepStrictEqual } from 'node:util';
 import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DelayedError, RateLimitError, WaitingChildrenError, WaitingError } from '../../src/index.js';
 import type { BatchOptions, Job, JobsOptions, KeyLimit, Queue, Worker, WorkerOptions } from '../../src/index.js';
 import * as v5 from '../../src/v5/index.js';
 import { chasquimq } from '../support/chasquimq.js';
+import { expectStarts, movedJobs, movers, moves } from '../support/moving-jobs.js';
 import { Program } from '../support/program.js';
 import { connection, redisClient, unlinkContaining } from '../support/redis.js';
 import { fetchJob, useStage } from '../support/stage.js';
@@ -264,79 +263,25 @@ describe('limits of keys', () => {
     );
   });
 
-  type Handler = (job: Job, token?: string) => Promise<unknown>;
+  describe.each(Object.entries(movers))('of jobs that their handler gives back, %s', (_, open) => {
+    it('count each start', async () => {
+      const queue = queueOf();
+      const all = { key: 'all', max: 5, duration: 60 };
+      const added = await queue.addBulk(
+        [1, 2, 3].flatMap(() => movedJobs((key) => [all, { key, max: 2, duration: 50 }])),
+      );
+      for (const _ of [1, 2]) open(stage);
+      const children = added.filter(({ name }) => name === 'children').length;
+      await allCompleted(queue, added.length + children);
+      const done = (await queue.getCompleted(0, -1)).filter(({ opts }) => opts.limits);
+      expect(new Set(done.map(({ attemptsStarted }) => attemptsStarted))).toEqual(new Set([2]));
+      for (const key of Object.keys(moves)) expectWindows(startsOf(done, key), { key, max: 2, duration: 50 });
+      expectWindows(startsOf(done, 'all'), all);
+    });
 
-  /** Ways in which a handler gives its job back. */
-  const moves: Record<string, (job: Job, token: string | undefined, worker: Worker) => Promise<Error>> = {
-    delayed: async (job, token) => (await job.moveToDelayed(Date.now() + 5, token), new DelayedError()),
-    wait: async (job, token) => (await job.moveToWait(token), new WaitingError()),
-    children: async (job, token) => {
-      const parent = { id: job.id!, queue: job.queueQualifiedName };
-      await queueOf().add('child', 0, { parent });
-      expect(await job.moveToWaitingChildren(token!)).toBe(true);
-      return new WaitingChildrenError();
-    },
-    limit: async (_, __, worker) => (await worker.rateLimit(5), new RateLimitError()),
-    group: async (job, _, worker) => (await worker.rateLimitGroup(job, 5), new RateLimitError()),
-    failure: () => Promise.resolve(new Error('once more')),
-  };
-  const places: JobsOptions[] = [{ group: { id: 'g' } }, { group: { id: 's', order: 'strict' } }, {}, { priority: 2 }];
-
-  /** Jobs that are given back at their first start: of each way, in each place. */
-  const movedJobs = (limitsOf: (name: string) => KeyLimit[]): { name: string; data: number; opts: JobsOptions }[] =>
-    Object.keys(moves).flatMap((name) =>
-      (name === 'group' ? places.slice(0, 2) : places).map((place) => ({
-        name,
-        data: 0,
-        opts: { ...place, attempts: 2, limits: limitsOf(name) },
-      })),
-    );
-
-  /** A worker that gives jobs back at their first start. */
-  function moving(): void {
-    const handler: Handler = async (job, token) => {
-      const move = moves[job.name];
-      if (move && job.attemptsStarted === 1) throw await move(job, token, worker);
-    };
-    const opts = { concurrency: 4, limiter: { max: 100_000, duration: 20 } };
-    const worker = stage.worker(handler as never, opts) as unknown as Worker;
-  }
-
-  it('count each start of a job that its handler gives back', async () => {
-    const queue = queueOf();
-    const all = { key: 'all', max: 5, duration: 60 };
-    const added = await queue.addBulk(
-      [1, 2, 3].flatMap(() => movedJobs((key) => [all, { key, max: 2, duration: 50 }])),
-    );
-    for (const _ of [1, 2]) moving();
-    const children = added.filter(({ name }) => name === 'children').length;
-    await allCompleted(queue, added.length + children);
-    const done = (await queue.getCompleted(0, -1)).filter(({ opts }) => opts.limits);
-    expect(new Set(done.map(({ attemptsStarted }) => attemptsStarted))).toEqual(new Set([2]));
-    for (const key of Object.keys(moves)) expectWindows(startsOf(done, key), { key, max: 2, duration: 50 });
-    expectWindows(startsOf(done, 'all'), all);
-  });
-
-  it('are used by a job that its handler gives back when it starts, and not when it is given back or looks again', async () => {
-    const queue = queueOf();
-    const limited = await queue.addBulk(
-      movedJobs((key) => [{ key, max: 3, duration: HOUR_MS }]).filter(({ opts }) => opts.group?.id !== 's'),
-    );
-    moving();
-    const starts = async (): Promise<Record<string, number>> => {
-      const counts: Record<string, number> = {};
-      for (const { id, name } of limited)
-        counts[name] = (counts[name] ?? 0) + (await queue.getJob(id!))!.attemptsStarted;
-      return counts;
-    };
-    const expected = Object.fromEntries(limited.map(({ name }) => [name, name === 'group' ? 2 : 3]));
-    const resting = async (): Promise<boolean> =>
-      Object.values(await queue.getJobCounts('waiting', 'prioritized', 'active', 'waiting-children')).every((n) => !n);
-    await until('all keys to be used up', async () => (await resting()) && isDeepStrictEqual(await starts(), expected));
-    for (const job of await queue.getDelayed()) await job.promote();
-    await until('all to have looked again', resting);
-    expect(await starts()).toEqual(expected);
-    expect(await queue.getDelayedCount()).toBeGreaterThan(4);
+    it('are used when they start, and not when they are given back or look again', async () => {
+      await expectStarts(queueOf(), () => open(stage));
+    });
   });
 
   it('are left to jobs that expire in line', async () => {

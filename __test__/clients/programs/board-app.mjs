@@ -1,9 +1,9 @@
-// bull-board over queues QUEUE and QUEUE-child, with jobs of every kind in them. Run with as-bullmq.mjs before it: what the
+// bull-board over queues QUEUE and QUEUE-child, with jobs of every kind in them, and OTHER as it is, if there is one. Run with as-bullmq.mjs before it: what the
 // board's own code requires as `bullmq` is then the library under test, too.
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 
-const { QUEUE, CONNECTION } = process.env;
+const { QUEUE, OTHER, CONNECTION } = process.env;
 const connection = JSON.parse(CONNECTION);
 const require = createRequire(import.meta.url);
 
@@ -12,7 +12,7 @@ const { createBullBoard } = require('@bull-board/api');
 const { BullMQAdapter } = require('@bull-board/api/bullMQAdapter');
 const { ExpressAdapter } = require('@bull-board/express');
 
-export const queues = [QUEUE, `${QUEUE}-child`].map((name) => new Queue(name, { connection }));
+export const queues = [QUEUE, `${QUEUE}-child`, OTHER].flatMap((name) => (name ? new Queue(name, { connection }) : []));
 const [queue, children] = queues;
 const flows = new FlowProducer({ connection });
 const events = new QueueEvents(QUEUE, { connection });

@@ -92,19 +92,30 @@ function filterOf({ states, filter, before, after }: Wanted): JobFilter {
   };
 }
 
-/** The jobs in the order of `queue.findJobs`; named ones in the order of their names. */
-export async function find(queue: Queue, wanted: Wanted, limit: number): Promise<Found[]> {
-  if (wanted.ids.length > 0) return (await byId(queue, wanted)).slice(0, limit);
+/** How a call about many jobs is followed and stopped. */
+export interface Followed {
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: { done: number }) => void;
+}
+
+/** The jobs in the order of `queue.findJobs`; named ones in the order of their names. Those that were found until then, when it is told to end. */
+export async function find(queue: Queue, wanted: Wanted, limit: number, opts: Followed): Promise<Found[]> {
   const found: Found[] = [];
-  for await (const one of everyJob(queue, wanted, limit)) {
-    found.push(one);
-    if (found.length >= limit) break;
+  try {
+    for await (const one of everyJob(queue, wanted, opts.signal, limit)) {
+      opts.onProgress({ done: found.push(one) });
+      if (found.length >= limit) break;
+    }
+  } catch (error) {
+    if (!opts.signal.aborted) throw error;
   }
   return found;
 }
 
 /** Each job that matches, page by page. */
-async function* everyJob(queue: Queue, wanted: Wanted, limit = Infinity): AsyncGenerator<Found> {
+async function* everyJob(queue: Queue, wanted: Wanted, signal: AbortSignal, limit = Infinity): AsyncGenerator<Found> {
+  if (wanted.ids.length > 0) yield* byId(queue, wanted, signal);
+  if (wanted.ids.length > 0) return;
   const { text } = wanted;
   for (const state of wanted.states) {
     let cursor: string | undefined;
@@ -112,6 +123,7 @@ async function* everyJob(queue: Queue, wanted: Wanted, limit = Infinity): AsyncG
       const page = await queue.findJobs(filterOf({ ...wanted, states: [state] }), {
         limit: text === undefined ? Math.min(limit, PAGE) : PAGE,
         cursor,
+        signal,
       });
       for (const job of page.jobs) if (text === undefined || contains(job, text)) yield { job, state };
       ({ cursor } = page);
@@ -120,22 +132,36 @@ async function* everyJob(queue: Queue, wanted: Wanted, limit = Infinity): AsyncG
 }
 
 /** How many there are. */
-export async function countOf(queue: Queue, wanted: Wanted): Promise<number> {
-  if (wanted.ids.length > 0) return (await byId(queue, wanted)).length;
-  if (wanted.text === undefined) return queue.countJobs(filterOf(wanted));
+export async function countOf(queue: Queue, wanted: Wanted, opts: Followed): Promise<number> {
+  if (isOnServer(wanted)) return queue.countJobs(filterOf(wanted), opts);
   let jobs = 0;
-  for await (const _ of everyJob(queue, wanted)) jobs++;
+  for await (const _ of everyJob(queue, wanted, opts.signal)) opts.onProgress({ done: ++jobs });
   return jobs;
 }
 
-async function byId(queue: Queue, { ids, states }: Wanted): Promise<Found[]> {
-  const found = await Promise.all(
-    ids.map(async (id) => {
-      const [job, state] = await Promise.all([queue.getJob(id), queue.getJobState(id)]);
-      return job && states.includes(state as JobState) ? { job, state: state as JobState } : undefined;
-    }),
-  );
-  return found.filter((one) => one !== undefined);
+/** Whether the server finds them. */
+function isOnServer({ ids, text }: Wanted): boolean {
+  return ids.length === 0 && text === undefined;
+}
+
+async function* byId(queue: Queue, { ids, states }: Wanted, signal: AbortSignal): AsyncGenerator<Found> {
+  for (const page of pagesOf(ids, signal)) {
+    const found = await Promise.all(
+      page.map(async (id) => {
+        const [job, state] = await Promise.all([queue.getJob(id), queue.getJobState(id)]);
+        return job && states.includes(state as JobState) ? { job, state: state as JobState } : undefined;
+      }),
+    );
+    yield* found.filter((one) => one !== undefined);
+  }
+}
+
+/** So many at a time; throws the signal's reason between two pages. */
+export function* pagesOf<T>(list: readonly T[], signal: AbortSignal): Generator<T[]> {
+  for (let at = 0; at < list.length; at += PAGE) {
+    signal.throwIfAborted();
+    yield list.slice(at, at + PAGE);
+  }
 }
 
 function contains(job: Job, text: string): boolean {
@@ -159,13 +185,19 @@ export interface Choice {
   readonly missing: readonly string[];
 }
 
-/** At most so many: those that ended or start first, or were named first. */
-export async function choose(queue: Queue, asked: Wanted, limit: number): Promise<Choice> {
+/**
+ * At most so many: those that ended or start first, or were named first.
+ * @throws the signal's reason
+ */
+export async function choose(queue: Queue, asked: Wanted, limit: number, signal: AbortSignal): Promise<Choice> {
   const wanted = { ...asked, before: asked.before ?? Date.now() };
-  if (wanted.ids.length === 0 && wanted.text === undefined) {
-    return { matched: Math.min(await countOf(queue, wanted), limit), ids: undefined, wanted, missing: [] };
+  // what is found here is no part of what is done
+  const opts = { signal, onProgress: () => {} };
+  if (isOnServer(wanted)) {
+    return { matched: Math.min(await countOf(queue, wanted, opts), limit), ids: undefined, wanted, missing: [] };
   }
-  const found = await find(queue, wanted, Infinity);
+  const found = await find(queue, wanted, Infinity, opts);
+  signal.throwIfAborted();
   const ids = firstOf(found, wanted).slice(0, limit);
   return { matched: ids.length, ids, wanted, missing: missingIds(wanted, found) };
 }
@@ -224,15 +256,21 @@ export function cancel({ waitForEnd, ...how }: CancelJobOptions): Change {
       if (became === 'signalled' && waitForEnd) running.push(id);
       return became === 'signalled' || became === 'cancelled';
     },
-    async untilOver(queue, signal) {
-      if (running.length === 0) return;
-      signal.throwIfAborted();
-      // all are cancelled by now: none runs on because another one is waited for
-      const over = Promise.all(running.map((id) => queue.cancelJob(id, { ...how, waitForEnd })));
-      await Promise.race([over, once(signal, 'abort')]);
-      signal.throwIfAborted();
-    },
+    untilOver: (queue, signal) => untilOver(queue, running, { ...how, waitForEnd }, signal),
   };
+}
+
+/** Waits until jobs have ended that run, and were cancelled in that way. All were by now: none runs on because another one is waited for. */
+export async function untilOver(
+  queue: Queue,
+  running: readonly string[],
+  opts: CancelJobOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  if (running.length === 0 || !opts.waitForEnd) return;
+  signal.throwIfAborted();
+  await Promise.race([Promise.all(running.map((id) => queue.cancelJob(id, opts))), once(signal, 'abort')]);
+  signal.throwIfAborted();
 }
 
 /** Puts delayed jobs in the waiting list. */
@@ -253,12 +291,6 @@ export function move(target: string): Change {
   };
 }
 
-/** How a change is followed and stopped. */
-export interface Followed {
-  readonly signal: AbortSignal;
-  readonly onProgress: (progress: { done: number }) => void;
-}
-
 /** Changes the jobs of a choice. */
 export async function carryOut(
   queue: Queue,
@@ -270,18 +302,21 @@ export async function carryOut(
     const done = await change.all(queue, filterOf(wanted), { ...opts, limit: matched });
     return { done, skipped: matched - done };
   }
-  const result = await forEach(ids, async (id) => {
+  const result = await forEach(ids, opts, async (id) => {
     const state = (await queue.getJobState(id)) as JobState;
     // a job that has moved on meanwhile stays
     return wanted.states.includes(state) && change.one(queue, id, state);
   });
-  opts.onProgress(result);
   await change.untilOver?.(queue, opts.signal);
   return result;
 }
 
 /** @param act whether it did anything */
-async function forEach(ids: readonly string[], act: (id: string) => Promise<boolean>): Promise<Done> {
+async function forEach(
+  ids: readonly string[],
+  { signal, onProgress }: Followed,
+  act: (id: string) => Promise<boolean>,
+): Promise<Done> {
   // loaded here: help does without the addon
   const { ErrorCode } = await import('../../index.js');
   const { JobNotExist, JobNotInState, JobBelongsToJobScheduler } = ErrorCode;
@@ -289,12 +324,13 @@ async function forEach(ids: readonly string[], act: (id: string) => Promise<bool
   const isOfJob = (error: unknown): boolean =>
     [JobNotExist, JobNotInState, JobBelongsToJobScheduler].includes((error as { code: number }).code);
   let done = 0;
-  for (let at = 0; at < ids.length; at += PAGE) {
-    const results = await Promise.allSettled(ids.slice(at, at + PAGE).map(act));
+  for (const page of pagesOf(ids, signal)) {
+    const results = await Promise.allSettled(page.map(act));
     for (const result of results) {
       if (result.status === 'rejected' && !isOfJob(result.reason)) throw result.reason;
       if (result.status === 'fulfilled' && result.value) done++;
     }
+    onProgress({ done });
   }
   return { done, skipped: ids.length - done };
 }

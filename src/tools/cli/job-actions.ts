@@ -52,12 +52,23 @@ export function checkChange(
 }
 
 /** Lists the jobs. */
-export async function list({ queue, wanted, read, io, isJson, which }: Task): Promise<number> {
-  const found = await find(queue, wanted, countGiven(read, 'limit') ?? DEFAULT_LIMIT);
-  if (isJson) return json(io, found, which);
-  if (found.length === 0) io.stdout.write(`No ${which}jobs match.\n`);
-  else io.stdout.write(`${jobTable(found, io, which).join('\n')}\n`);
+export async function list(task: Task): Promise<number> {
+  const { read, io, isJson, which } = task;
+  const found = await findAll(task, countGiven(read, 'limit') ?? DEFAULT_LIMIT);
+  if (isJson) json(io, found, which);
+  else if (found.length > 0) io.stdout.write(`${jobTable(found, io, which).join('\n')}\n`);
+  else if (!io.signal.aborted) io.stdout.write(`No ${which}jobs match.\n`);
+  requireWhole(io, found);
   return 0;
+}
+
+function findAll(task: Task, limit: number): Promise<Found[]> {
+  return followed(task, 'Found', (opts) => find(task.queue, task.wanted, limit, opts));
+}
+
+/** @throws Failure where the command was told to end before all were found */
+function requireWhole({ signal }: Io, found: readonly Found[]): void {
+  if (signal.aborted) throw new Failure(`Stopped when ${count(found.length)} jobs were found.`);
 }
 
 function jobTable(found: readonly Found[], { stdout, isTTY }: Io, which: string): string[] {
@@ -81,19 +92,22 @@ function timeOf(job: Job, state: JobState): number {
 }
 
 /** Says how many there are. */
-export async function tellCount({ queue, wanted, io, isJson }: Task): Promise<number> {
-  const matched = await countOf(queue, wanted);
+export async function tellCount(task: Task): Promise<number> {
+  const { queue, wanted, io, isJson } = task;
+  const matched = await followed(task, 'Found', (opts) => countOf(queue, wanted, opts));
   io.stdout.write(isJson ? `${JSON.stringify({ queue: queue.name, matched })}\n` : `${matched}\n`);
   return 0;
 }
 
 /** Shows jobs with all there is to know of them. */
-export async function show({ queue, wanted, read, io, isJson, which }: Task): Promise<number> {
+export async function show(task: Task): Promise<number> {
+  const { queue, wanted, read, io, isJson, which } = task;
   const limit = countGiven(read, 'limit') ?? (wanted.ids.length > 0 ? Infinity : DEFAULT_LIMIT);
-  const found = await find(queue, wanted, limit);
+  const found = await findAll(task, limit);
   const logs = await Promise.all(found.map(async ({ job }) => (await queue.getJobLogs(job.id ?? '')).logs));
   if (isJson) json(io, found, which, logs);
   else io.stdout.write(found.map((one, i) => described(one, which, logs[i] ?? [])).join('\n'));
+  requireWhole(io, found);
   requireAll(queue, which, missingIds(wanted, found));
   return 0;
 }
@@ -132,7 +146,7 @@ function described({ job, state }: Found, which: string, logs: readonly string[]
 }
 
 /** Field names are part of the output: they stay. */
-function json({ stdout }: Io, found: readonly Found[], which: string, logs?: readonly (readonly string[])[]): number {
+function json({ stdout }: Io, found: readonly Found[], which: string, logs?: readonly (readonly string[])[]): void {
   const plainJobs = found.map(({ job, state }, i) => ({
     id: job.id,
     ...(which ? {} : { state }),
@@ -151,7 +165,6 @@ function json({ stdout }: Io, found: readonly Found[], which: string, logs?: rea
     ...(logs && { logs: logs[i] }),
   }));
   stdout.write(`${JSON.stringify(plainJobs, null, 2)}\n`);
-  return 0;
 }
 
 /** What an action that changes jobs is called: `remove`, and of what was done `Removed`. */
@@ -163,7 +176,8 @@ export interface Verb {
 /** Changes jobs, once somebody has agreed. */
 export async function change(task: Task, { action, done: past }: Verb, how: Change): Promise<number> {
   const { queue, wanted, read, io, isJson, which } = task;
-  const choice = await choose(queue, wanted, countGiven(read, 'limit') ?? Infinity);
+  const limit = countGiven(read, 'limit') ?? Infinity;
+  const choice = await followed(task, past, ({ signal }) => choose(queue, wanted, limit, signal));
   const { matched, missing } = choice;
   const verb = `${action.charAt(0).toUpperCase()}${action.slice(1)}`;
   const what = `${count(matched)} ${which}${matched === 1 ? 'job' : 'jobs'} of ${plain(queue.name)}`;
@@ -186,7 +200,11 @@ const NONE = { done: 0, skipped: 0 };
 const QUICK_S = 0.5;
 
 /** Shows how far it is, and ends it when the command is told to end. */
-async function followed<T>({ io }: Task, past: string, act: (opts: Followed) => Promise<T>): Promise<T> {
+export async function followed<T>(
+  { io }: Pick<Task, 'io'>,
+  past: string,
+  act: (opts: Followed) => Promise<T>,
+): Promise<T> {
   const progress = new Progress(io, past.toLowerCase());
   let jobs = 0;
   const onProgress = ({ done }: { done: number }): void => {

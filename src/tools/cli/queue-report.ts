@@ -164,18 +164,6 @@ function latencyIn({ oldest: oldestMs, from: _, to: __, ...figures }: QueueLaten
   return { oldestMs, ...figures };
 }
 
-/** Two looks, as far apart as `sampleMs` says, where workers do not count; otherwise one. */
-export async function lookWithRates(
-  queue: Queue,
-  sampleMs: number,
-  pause: (ms: number) => Promise<void>,
-): Promise<Look> {
-  const first = await look(queue);
-  if (first.report.rates || sampleMs === 0) return first;
-  await pause(sampleMs);
-  return look(queue, first);
-}
-
 /** The last whole minutes: those behind the last that was counted had no jobs. */
 function endedByMinute(counted: readonly Metrics[], now: number): number[] {
   const ended = Array.from({ length: MINUTES }, () => 0);
@@ -212,15 +200,18 @@ async function oldestOf(queue: Queue, counts: Record<string, number>): Promise<Q
     counts[state] ? (await queue.getJobs(state, 0, 0, true))[0] : undefined;
   const [waiting, active, delayed] = await Promise.all([first('waiting'), first('active'), first('delayed')]);
   const now = Date.now();
-  const aged = (job: Job | undefined, since: number | undefined): AgedJob | null =>
-    job ? { id: job.id ?? '', name: job.name, ageMs: Math.max(0, now - (since ?? now)) } : null;
   return {
-    waiting: aged(waiting, waiting?.timestamp),
-    active: aged(active, active?.processedOn),
+    waiting: waiting ? agedJob(waiting, waiting.timestamp, now) : null,
+    active: active ? agedJob(active, active.processedOn, now) : null,
     delayed: delayed
       ? { id: delayed.id ?? '', name: delayed.name, dueInMs: delayedSince(delayed) + delayed.delay - now }
       : null,
   };
+}
+
+/** @param since when it was added, or started */
+export function agedJob({ id = '', name }: Job, since: number | undefined, now: number): AgedJob {
+  return { id, name, ageMs: Math.max(0, now - (since ?? now)) };
 }
 
 /** When the delay of a job began: of one that was tried, when that try ended, which comes soon after its start. */

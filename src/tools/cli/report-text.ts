@@ -89,12 +89,17 @@ export function details(report: QueueReport): string[] {
     ['rate limit', limits.rate ? `${count(limits.rate.max)} in ${duration(limits.rate.duration)}` : 'none'],
     ['length limit', limits.maxLength === null ? 'none' : `${count(limits.maxLength)} jobs`],
   ];
+  return rowsText(rows);
+}
+
+/** Figures and their names, one a line. */
+export function rowsText(rows: readonly (readonly [string, string])[]): string[] {
   const width = Math.max(...rows.map(([name]) => name.length));
   return rows.map(([name, text]) => `${name.padEnd(width)}  ${text}`);
 }
 
 /** A time, or that there is none. */
-function timeOf(ms: number | null): string {
+export function timeOf(ms: number | null): string {
   return ms === null ? '-' : duration(ms);
 }
 

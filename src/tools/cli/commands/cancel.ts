@@ -1,6 +1,8 @@
+import type { CancelledState, CancelJobOptions, Queue } from '../../../index.js';
 import { isGiven, readArguments, textOf, waitOf } from '../arguments.js';
 import { UsageError, type Command, type Io } from '../command.js';
-import { requireAll } from '../job-actions.js';
+import { pagesOf, untilOver, type Followed } from '../chosen-jobs.js';
+import { followed, requireAll } from '../job-actions.js';
 import { requireQueue, withQueue } from '../queues.js';
 import { readServer, SERVER_HELP, SERVER_OPTIONS } from '../server.js';
 import { plain, table } from '../text.js';
@@ -47,9 +49,7 @@ Examples:
     return withQueue(server, name, async (queue) => {
       await requireQueue(server, queue);
       const opts = { reason, cascade, remove, waitForEnd };
-      const jobs = await Promise.all(
-        [...new Set(ids)].map(async (id) => ({ id, became: await queue.cancelJob(id, opts) })),
-      );
+      const jobs = await followed({ io }, 'Cancelled', (how) => cancelAll(queue, [...new Set(ids)], opts, how));
       if (isGiven(read, 'json')) io.stdout.write(`${JSON.stringify({ queue: name, jobs })}\n`);
       else
         io.stdout.write(
@@ -67,3 +67,25 @@ Examples:
     });
   },
 };
+
+interface Cancelled {
+  readonly id: string;
+  readonly became: CancelledState;
+}
+
+async function cancelAll(
+  queue: Queue,
+  ids: readonly string[],
+  { waitForEnd, ...how }: CancelJobOptions,
+  { signal, onProgress }: Followed,
+): Promise<Cancelled[]> {
+  const jobs: Cancelled[] = [];
+  const count = (...some: string[]): number => jobs.filter(({ became }) => some.includes(became)).length;
+  for (const page of pagesOf(ids, signal)) {
+    jobs.push(...(await Promise.all(page.map(async (id) => ({ id, became: await queue.cancelJob(id, how) })))));
+    onProgress({ done: count('cancelled', 'signalled') });
+  }
+  const running = jobs.filter(({ became }) => became === 'signalled').map(({ id }) => id);
+  await untilOver(queue, running, { ...how, waitForEnd }, signal);
+  return jobs;
+}

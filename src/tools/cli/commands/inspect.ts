@@ -1,12 +1,16 @@
-import { isGiven, readArguments, timeOf } from '../arguments.js';
-import type { Command, Io } from '../command.js';
-import { lookWithRates, type QueueReport } from '../queue-report.js';
+import { isGiven, readArguments, textOf, timeOf, type Arguments } from '../arguments.js';
+import { UsageError, type Command, type Io } from '../command.js';
 import { forEachName, namesOf, requireQueue, withQueue } from '../queues.js';
-import { details, overview } from '../report-text.js';
 import { readServer, SERVER_HELP, SERVER_OPTIONS, type Server } from '../server.js';
+import { groupSight, QUEUES, type Sight } from '../sights.js';
 import { pause } from '../waiting.js';
 
-const OPTIONS = { ...SERVER_OPTIONS, json: { type: 'boolean' }, sample: { type: 'string' } } as const;
+const OPTIONS = {
+  ...SERVER_OPTIONS,
+  json: { type: 'boolean' },
+  group: { type: 'string' },
+  sample: { type: 'string' },
+} as const;
 
 const DEFAULT_SAMPLE_MS = 1_000;
 
@@ -22,6 +26,7 @@ Without a name: all queues of the prefix, one a line. With one name: all of that
 
 Options:
       --json            a JSON array of reports, on stdout
+      --group <id>      this group of them instead: its jobs, status, limits and weight
       --sample <time>   where workers do not count (their option metrics), or have counted nothing for two minutes,
                         rates come from two looks, so far apart (1s); 0s looks once and tells no rates. Jobs
                         removed when they end are not seen then
@@ -29,32 +34,41 @@ Options:
 ${SERVER_HELP}
 Examples:
   chasquimq inspect
+  chasquimq inspect mail --group tenant-7
   chasquimq inspect mail --url redis://redis.internal:6379
   chasquimq inspect mail reports --json | jq '.[] | {name, waiting: .counts.waiting}'
 `,
   async run(args: string[], io: Io): Promise<number> {
     const read = readArguments(args, OPTIONS);
-    const server = readServer(read, io);
-    const sampleMs = timeOf(read, 'sample') ?? DEFAULT_SAMPLE_MS;
-    const isNamed = read.positionals.length > 0;
-    const names = isNamed ? [...new Set(read.positionals)] : await namesOf(server);
-    const reports = await forEachName(names, (name) => reportOf(server, name, isNamed, sampleMs, io));
-    io.stdout.write(isGiven(read, 'json') ? `${JSON.stringify(reports, null, 2)}\n` : shown(reports, server, isNamed));
-    return 0;
+    const group = textOf(read, 'group');
+    if (group === undefined) return tell(QUEUES, read, io);
+    if (textOf(read, 'sample') !== undefined) throw new UsageError('--sample is about rates, which no group has.');
+    return tell(groupSight(group), read, io);
   },
 };
 
-function reportOf(server: Server, name: string, isNamed: boolean, sampleMs: number, io: Io): Promise<QueueReport> {
-  return withQueue(server, name, async (queue) => {
-    // one of all queues was there a moment ago
-    if (isNamed) await requireQueue(server, queue);
-    return (await lookWithRates(queue, sampleMs, (ms) => pause(ms, io.signal))).report;
-  });
+async function tell<R>(sight: Sight<R>, read: Arguments, io: Io): Promise<number> {
+  const server = readServer(read, io);
+  const sampleMs = timeOf(read, 'sample') ?? DEFAULT_SAMPLE_MS;
+  const isNamed = read.positionals.length > 0;
+  const names = isNamed ? [...new Set(read.positionals)] : await namesOf(server);
+  const reports = await forEachName(names, (name) =>
+    withQueue(server, name, async (queue) => {
+      // one of all queues was there a moment ago
+      if (isNamed) await requireQueue(server, queue);
+      const look = sight.of(queue);
+      const first = await look();
+      if (sampleMs === 0 || !sight.isPart(first)) return first;
+      await pause(sampleMs, io.signal);
+      return look();
+    }),
+  );
+  const lines = isGiven(read, 'json') ? [JSON.stringify(reports, null, 2)] : shown(sight, reports, server, isNamed);
+  io.stdout.write(`${lines.join('\n')}\n`);
+  return 0;
 }
 
-function shown(reports: QueueReport[], server: Server, isNamed: boolean): string {
-  const [only, ...others] = reports;
-  if (!only) return `There are no queues with the prefix ${server.prefix} at ${server.shown}.\n`;
-  const lines = isNamed && others.length === 0 ? details(only) : overview(reports);
-  return `${lines.join('\n')}\n`;
+function shown<R>(sight: Sight<R>, reports: R[], server: Server, isNamed: boolean): string[] {
+  if (reports.length === 0) return [`There are no queues with the prefix ${server.prefix} at ${server.shown}.`];
+  return isNamed && reports.length === 1 ? sight.details(reports[0]) : sight.overview(reports);
 }

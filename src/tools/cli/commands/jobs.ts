@@ -1,4 +1,5 @@
 import type { CancelJobOptions, JobState } from '../../../index.js';
+import { ALL_STATES } from '../../../options/job-filter.js';
 import { countOf as countGiven, isGiven, readArguments, textOf, waitOf, type Arguments } from '../arguments.js';
 import { cancel, move, promote, readWanted, remove, retry, type Wanted } from '../chosen-jobs.js';
 import { UsageError, type Command, type Io } from '../command.js';
@@ -20,16 +21,6 @@ const OPTIONS = {
   wait: { type: 'string' },
 } as const;
 
-const STATES: readonly JobState[] = [
-  'waiting-children',
-  'delayed',
-  'prioritized',
-  'waiting',
-  'active',
-  'completed',
-  'failed',
-];
-
 const ACTIONS: Readonly<Record<string, Action>> = {
   find: list,
   count: tellCount,
@@ -47,7 +38,7 @@ function cancelOptions(read: Arguments): CancelJobOptions {
 
 /** States of the jobs that an action is about, unless the command line names some; those it may name. */
 const STATES_OF: Readonly<Record<string, readonly [readonly JobState[], readonly JobState[]]>> = {
-  cancel: [STATES.slice(0, 5), STATES.slice(0, 5)],
+  cancel: [ALL_STATES.slice(0, 5), ALL_STATES.slice(0, 5)],
   retry: [['failed'], ['failed', 'completed']],
   promote: [['delayed'], ['delayed']],
   move: [
@@ -119,7 +110,7 @@ Examples:
 };
 
 function statesFor(action: string, read: Arguments): readonly JobState[] {
-  const [usual, possible] = STATES_OF[action] ?? [STATES, STATES];
+  const [usual, possible] = STATES_OF[action] ?? [ALL_STATES, ALL_STATES];
   const given = read.values.state as JobState[] | undefined;
   const wrong = given?.find((state) => !possible.includes(state));
   if (wrong !== undefined) {

@@ -1,17 +1,18 @@
 import type { Queue } from '../../../index.js';
-import { countOf, isGiven, readArguments, timeOf } from '../arguments.js';
+import { countOf, isGiven, readArguments, textOf, timeOf, type Arguments } from '../arguments.js';
 import { UsageError, type Command, type Io } from '../command.js';
-import { look, type Look, type QueueReport } from '../queue-report.js';
 import { forEachName, namesOf, openQueue, requireQueue, unusable } from '../queues.js';
-import { lateLine, line, overview } from '../report-text.js';
+import { lateLine } from '../report-text.js';
 import { listenForQuit, Screen } from '../screen.js';
 import { readServer, SERVER_HELP, SERVER_OPTIONS, type Server } from '../server.js';
+import { groupSight, QUEUES, type Sight } from '../sights.js';
 import { duration } from '../text.js';
 import { pause } from '../waiting.js';
 
 const OPTIONS = {
   ...SERVER_OPTIONS,
   json: { type: 'boolean' },
+  group: { type: 'string' },
   interval: { type: 'string', short: 'i' },
   ticks: { type: 'string' },
 } as const;
@@ -34,34 +35,49 @@ Without a name: all queues of the prefix that there are at the start.
 Options:
   -i, --interval <time> between two looks (1s)
       --ticks <n>       ends after so many looks
+      --group <id>      this group of them instead: its jobs, status and limits
       --json            one JSON line a tick: {"at": <epoch ms>, "queues": [<as inspect --json>]}
 
 ${SERVER_HELP}
 Examples:
   chasquimq watch
   chasquimq watch mail reports --interval 5s
+  chasquimq watch mail --group tenant-7
   chasquimq watch mail --json --ticks 60 >> mail.jsonl
 `,
   async run(args: string[], io: Io): Promise<number> {
     const read = readArguments(args, OPTIONS);
-    const server = readServer(read, io);
-    const intervalMs = timeOf(read, 'interval') ?? DEFAULT_INTERVAL_MS;
-    if (intervalMs < LEAST_INTERVAL_MS) throw new UsageError(`--interval must be at least ${LEAST_INTERVAL_MS}ms.`);
-    const ticks = countOf(read, 'ticks') ?? Infinity;
-    const isJson = isGiven(read, 'json');
-    const names = read.positionals.length > 0 ? [...new Set(read.positionals)] : await namesOf(server);
-    const queues = await openAll(server, names);
-    try {
-      const view = isJson ? textView(io, asJson) : io.isTTY ? tableView(io, server, intervalMs) : textView(io, asLines);
-      await keepLooking(queues, view, { io, intervalMs, ticks });
-      return 0;
-    } catch (error) {
-      throw unusable(server, error);
-    } finally {
-      await Promise.all(queues.map((queue) => queue.close()));
-    }
+    const group = textOf(read, 'group');
+    return group === undefined ? watchAll(QUEUES, read, io) : watchAll(groupSight(group), read, io);
   },
 };
+
+async function watchAll<R>(sight: Sight<R>, read: Arguments, io: Io): Promise<number> {
+  const server = readServer(read, io);
+  const intervalMs = timeOf(read, 'interval') ?? DEFAULT_INTERVAL_MS;
+  if (intervalMs < LEAST_INTERVAL_MS) throw new UsageError(`--interval must be at least ${LEAST_INTERVAL_MS}ms.`);
+  const ticks = countOf(read, 'ticks') ?? Infinity;
+  const names = read.positionals.length > 0 ? [...new Set(read.positionals)] : await namesOf(server);
+  const queues = await openAll(server, names);
+  const isJson = isGiven(read, 'json');
+  try {
+    const view =
+      io.isTTY && !isJson
+        ? tableView(io, sight, headOf(server, intervalMs))
+        : textView(io, isJson ? asJson : (reports: readonly R[]) => linesOf(sight, reports));
+    const looks = queues.map((queue) => sight.of(queue));
+    await keepLooking(() => Promise.all(looks.map((look) => look())), view, { io, intervalMs, ticks });
+    return 0;
+  } catch (error) {
+    throw unusable(server, error);
+  } finally {
+    await Promise.all(queues.map((queue) => queue.close()));
+  }
+}
+
+function headOf(server: Server, intervalMs: number): string {
+  return `chasquimq watch  ${server.shown}  prefix ${server.prefix}  every ${duration(intervalMs)}  q ends`;
+}
 
 async function openAll(server: Server, names: readonly string[]): Promise<Queue[]> {
   const opened: Queue[] = [];
@@ -79,9 +95,9 @@ async function openAll(server: Server, names: readonly string[]): Promise<Queue[
 }
 
 /** Where looks are shown. */
-interface View {
+interface View<R> {
   open(quit: () => void): void;
-  show(reports: readonly QueueReport[]): void;
+  show(reports: readonly R[]): void;
   /** The server has not answered for so long. */
   late(ms: number): void;
   close(): void;
@@ -93,18 +109,16 @@ interface Pace {
   readonly ticks: number;
 }
 
-async function keepLooking(queues: readonly Queue[], view: View, { io, intervalMs, ticks }: Pace): Promise<void> {
+async function keepLooking<R>(look: () => Promise<R[]>, view: View<R>, { io, intervalMs, ticks }: Pace): Promise<void> {
   const quitting = new AbortController();
   const { signal } = quitting;
   const quit = (): void => quitting.abort();
   io.signal.addEventListener('abort', quit, { once: true });
   if (io.signal.aborted) return;
-  const before = new Map<Queue, Look>();
   view.open(quit);
   try {
     for (let tick = 1; !signal.aborted; tick++) {
-      const looks = Promise.all(queues.map((queue) => lookAgain(queue, before)));
-      const reports = await untilAborted(signal, looks, (ms) => view.late(ms));
+      const reports = await untilAborted(signal, look(), (ms) => view.late(ms));
       if (!reports) return;
       view.show(reports);
       if (tick >= ticks) return;
@@ -113,12 +127,6 @@ async function keepLooking(queues: readonly Queue[], view: View, { io, intervalM
   } finally {
     view.close();
   }
-}
-
-async function lookAgain(queue: Queue, before: Map<Queue, Look>): Promise<QueueReport> {
-  const now = await look(queue, before.get(queue));
-  before.set(queue, now);
-  return now.report;
 }
 
 /**
@@ -145,7 +153,7 @@ async function untilAborted<T>(
   }
 }
 
-function textView({ stdout, stderr }: Io, asText: (queues: readonly QueueReport[]) => string): View {
+function textView<R>({ stdout, stderr }: Io, asText: (queues: readonly R[]) => string): View<R> {
   return {
     open() {},
     late: (ms) => void stderr.write(`chasquimq watch: ${lateLine(ms)}\n`),
@@ -154,18 +162,17 @@ function textView({ stdout, stderr }: Io, asText: (queues: readonly QueueReport[
   };
 }
 
-function asJson(queues: readonly QueueReport[]): string {
+function asJson(queues: readonly unknown[]): string {
   return `${JSON.stringify({ at: Date.now(), queues })}\n`;
 }
 
-function asLines(queues: readonly QueueReport[]): string {
+function linesOf<R>(sight: Sight<R>, reports: readonly R[]): string {
   const now = new Date();
-  return queues.map((report) => `${line(report, now)}\n`).join('');
+  return reports.map((report) => `${sight.line(report, now)}\n`).join('');
 }
 
-function tableView(io: Io, server: Server, intervalMs: number): View {
+function tableView<R>(io: Io, sight: Sight<R>, head: string): View<R> {
   const screen = new Screen(io.stdout);
-  const head = `chasquimq watch  ${server.shown}  prefix ${server.prefix}  every ${duration(intervalMs)}  q ends`;
   let shown: readonly string[] = [];
   let stopListening = (): void => {};
   return {
@@ -174,7 +181,7 @@ function tableView(io: Io, server: Server, intervalMs: number): View {
       stopListening = listenForQuit(io, quit);
     },
     show(reports) {
-      shown = overview(reports);
+      shown = sight.overview(reports);
       screen.draw([head, new Date().toLocaleTimeString(), '', ...shown]);
     },
     late: (ms) => screen.draw([head, lateLine(ms), '', ...shown]),
