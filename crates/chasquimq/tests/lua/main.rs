@@ -79,6 +79,7 @@ mod set_limit;
 mod settle_adopted;
 mod step;
 mod step_job;
+mod terms_at_random;
 mod upsert_scheduler;
 mod wake_next;
 
