@@ -74,6 +74,7 @@ mod retry_jobs;
 mod return_jobs;
 mod return_queue;
 mod run_scheduler;
+mod schedulers_at_random;
 mod set_group;
 mod set_limit;
 mod settle_adopted;
