@@ -1,7 +1,8 @@
 //! Random operations on jobs that use keys, expire, are cancelled, or none of it (`lua/rules/terms.lua`). After each one every key is compared with the others
 //! (`probe::check`), each job is where it is to be, and what was taken is compared with the rules: no job starts that has expired or is cancelled, no window
 //! of a key has more than the key lets, none begins before the one before is over, what waits is held back by its own keys alone; and in the end every job
-//! has ended, in time. `TERMS_SEED` and `TERMS_OPERATIONS` repeat a failure or make the search longer.
+//! has ended, in time. Stays whole: what is noted of jobs is of use beside what is compared. `TERMS_SEED` and `TERMS_OPERATIONS` repeat a failure or make the
+//! search longer; time passes meanwhile, so some failures take a few runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,8 +86,8 @@ enum Place {
 struct Job {
     place: Place,
     limits: &'static [Limit],
-    /// By the time of this test; 0 = never.
-    expires_ms: u64,
+    /// By the time of this test: the server's is between the two; 0 = never.
+    expires_ms: (u64, u64),
     starts: u64,
     is_cancelled: bool,
     /// It was taken only to fail.
@@ -112,11 +113,11 @@ struct Drive {
     history: Vec<String>,
 }
 
-/// Whether a job is to find room in all of its keys when it is due.
-fn has_room_held(snapshot: &Snapshot, id: &str) -> bool {
+/// Until when room is held for a job in all of its keys, by the server's time; 0 = it is not.
+fn held_until(snapshot: &Snapshot, id: &str) -> u64 {
     let fields = snapshot.hash("vitals").get(id).map(|raw| Tree::one(raw));
     let rank = fields.and_then(|fields| fields.field("kr").map(Tree::number));
-    rank.is_some_and(|rank| rank > 1)
+    rank.filter(|rank| *rank > 1).unwrap_or(0)
 }
 
 impl Drive {
@@ -156,7 +157,7 @@ impl Drive {
     }
 
     fn add(&mut self) {
-        let (now_ms, mut plan) = (self.now_ms(), Plan::new());
+        let (now_ms, mut plan, mut ids) = (self.now_ms(), Plan::new(), Vec::new());
         for _ in 0..=self.random.below(5) {
             self.added += 1;
             let id = format!("x{}", self.added);
@@ -180,15 +181,23 @@ impl Drive {
             let job = Job {
                 place: Place::Out,
                 limits,
-                expires_ms: if expires_in > 0 { now_ms + expires_in } else { 0 },
+                expires_ms: (expires_in, expires_in),
                 starts: 0,
                 is_cancelled: false,
                 is_doomed: false,
                 windows: Vec::new(),
             };
-            self.jobs.insert(id, job);
+            self.jobs.insert(id.clone(), job);
+            ids.push(id);
         }
         self.queue.add(now_ms, plan);
+        let added_ms = self.now_ms();
+        for id in ids {
+            let (from, until) = &mut self.job(&id).expires_ms;
+            if *from > 0 {
+                (*from, *until) = (now_ms + *from, added_ms + *until);
+            }
+        }
     }
 
     /// Ids of jobs in such a place.
@@ -352,17 +361,14 @@ impl Drive {
         let job = self.job(id);
         assert_eq!(job.place, Place::Out, "{id} starts once");
         job.place = Place::Active(owner);
-        let may_expire = job.expires_ms > 0 && job.starts == 0;
+        let (from, until) = job.expires_ms;
+        let may_expire = from > 0 && job.starts == 0;
         if is_doomed {
-            let is_late = may_expire && job.expires_ms <= until_ms;
+            let is_late = may_expire && from <= until_ms;
             assert!(job.is_cancelled || job.is_doomed || is_late, "{id} is to fail: {job:?}");
         } else {
             assert!(!job.is_cancelled && !job.is_doomed, "{id} starts: {job:?}");
-            // where it was added, the time was asked before the server asked it
-            assert!(
-                !may_expire || job.expires_ms + 50 > from_ms,
-                "{id} starts too late: {job:?}"
-            );
+            assert!(!may_expire || until > from_ms, "{id} starts too late: {job:?}");
         }
         job.is_doomed = is_doomed;
         job.starts += 1;
@@ -406,7 +412,7 @@ impl Drive {
         before: &Snapshot,
         after: &Snapshot,
         delayed: &BTreeSet<String>,
-        (from_ms, now_ms): (u64, u64),
+        (from_ms, until_ms): (u64, u64),
     ) -> usize {
         let was: BTreeMap<&String, f64> = before.set("delayed").iter().map(|(id, score)| (id, *score)).collect();
         let mut put_off = Vec::new();
@@ -427,15 +433,15 @@ impl Drive {
             self.put_off += 1;
             let has_reason = self.jobs[*id].limits.iter().any(|(key, max, _, cost)| {
                 let of_key = self.used.get(key).and_then(|windows| windows.last_key_value());
-                let used = of_key.map_or(0, |(ends, used)| if *ends + 1 > now_ms { *used } else { 0 });
-                used + cost > *max || self.wanted_until.get(key).is_some_and(|until| now_ms < *until)
+                let used = of_key.map_or(0, |(ends, used)| if *ends > from_ms { *used } else { 0 });
+                used + cost > *max || self.wanted_until.get(key).is_some_and(|until| from_ms < *until)
             });
             // of those that come at once, the first one is put off as its key is used up
             let has_company = put_off.len() > 1;
             assert!(has_reason || has_company, "{id} is put off");
-            let [was_held, is_held] = [before, after].map(|snapshot| has_room_held(snapshot, id));
+            let was_held = held_until(before, id) + self.passed_ms > until_ms;
             // else nobody could use it until it is held no more
-            assert!(is_held || !was_held, "{id} loses what is held for it");
+            assert!(held_until(after, id) > 0 || !was_held, "{id} loses what is held for it");
             assert!(*due_ms >= from_ms, "{id} is put off until {due_ms}");
         }
         self.wanted_until = wanted;
@@ -518,7 +524,7 @@ impl Drive {
             "0"
         );
         let job = self.job(&id);
-        (job.place, job.is_cancelled, job.is_doomed, job.expires_ms) = (Place::Out, false, false, 0);
+        (job.place, job.is_cancelled, job.is_doomed, job.expires_ms) = (Place::Out, false, false, (0, 0));
     }
 
     /// A job comes before it is due.
@@ -541,15 +547,13 @@ impl Drive {
         let snapshot = self.queue.probe.snapshot();
         let failed: BTreeSet<&String> = snapshot.set("failed").iter().map(|(id, _)| id).collect();
         for (id, job) in self.jobs.iter_mut().filter(|(_, job)| job.place == Place::Out) {
-            let may_expire = job.expires_ms > 0 && job.starts == 0 && job.expires_ms <= until_ms;
+            let (from, until) = job.expires_ms;
+            let may_expire = from > 0 && job.starts == 0 && from <= until_ms;
             if failed.contains(id) {
                 assert!(may_expire, "{id} expires: {job:?}");
                 job.place = Place::Failed;
             } else {
-                assert!(
-                    !may_expire || job.expires_ms + 50 > from_ms,
-                    "{id} is to expire: {job:?}"
-                );
+                assert!(!may_expire || until > from_ms, "{id} is to expire: {job:?}");
             }
         }
     }
@@ -639,12 +643,7 @@ impl Drive {
         }
         // a job is looked at when it comes, and when it is due
         let (looks, jobs) = (self.put_off, left.len());
-        assert!(looks < 3 * jobs + 10, "{jobs} jobs are put off {looks} times");
-        let took = self.now_ms() - begun_ms;
-        println!(
-            "seed {}: {jobs} left, {took} ms of {least_ms}, put off {looks}",
-            self.seed
-        );
+        assert!(looks < 5 * jobs + 20, "{jobs} jobs are put off {looks} times");
     }
 }
 
