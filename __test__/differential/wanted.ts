@@ -64,6 +64,21 @@ export const WANTED: readonly Wanted[] = [
     },
   },
   {
+    id: 'drained-of-a-closing-worker',
+    reason: 'BullMQ emits no error of an end that is refused while its worker closes, or is paused',
+    without: (sides, { path }, { program }) => {
+      if (path !== 'workers.errors') return sides;
+      const [theirs, ours] = sides.map((text) => linesOf(text, REFUSED));
+      // each of its jobs may end then
+      const jobs = program.steps.map((step) =>
+        step.do === 'stop' || step.do === 'pauseWorker' ? program.workers[step.worker].concurrency : 0,
+      );
+      const most = jobs.reduce((sum, own) => sum + own, 0);
+      if (ours <= theirs || ours - theirs > most) return sides;
+      return sides.map((text) => withoutLines(text, REFUSED)) as unknown as Sides;
+    },
+  },
+  {
     id: 'throw-undefined',
     reason: 'the try fails here; there the job stays active until it stalls, and its worker emits an error of its own',
     without: (sides, about, context) => (tellsOfStuck(sides, about, context, ['null', 'undefined']) ? SAME : sides),

@@ -140,6 +140,18 @@ describe.each(libraries)('$name: differences, workers', ({ name, lib }) => {
     await closed;
     const drained = log.names.filter((event) => event === 'drained').length;
     expect([drained, await queue.getWaitingCount()]).toEqual([of({ bullmq: 1, chasquimq: 0 }), 1]);
+
+    const later = stage.gate();
+    const other = stage.worker(async (job) => {
+      await later.opened;
+      await job.moveToCompleted('by hand', job.token!, false);
+    });
+    await new EventLog(other, ['active']).get('active');
+    const otherClosed = other.close();
+    later.open();
+    await otherClosed;
+    const refused = 'Missing lock for job 2. moveToFinished';
+    expect(stage.takeErrors().map(({ message }) => message)).toEqual(of({ bullmq: [], chasquimq: [refused] }));
   });
 
   it('completed-after-next-active', async () => {

@@ -102,6 +102,15 @@ describe('refusals', () => {
     expect(of([refused, refused, refused], [refused, refused])).toEqual([]);
   });
 
+  it('may be untold there of each job of a worker that closes', () => {
+    const refusals = (times: number) => seen({ j1: job() }, errors(...Array<string>(times).fill(refused)));
+    const of = (theirs: number, ours: number, steps: Step[]) =>
+      left([{ key: 'j1' }], [refusals(theirs), refusals(ours)], steps, { concurrency: 2 });
+    expect(of(0, 2, [{ do: 'stop', worker: 0 }])).toEqual([]);
+    expect(of(0, 3, [{ do: 'stop', worker: 0 }])).toEqual(['workers.errors']);
+    expect(of(0, 1, [{ do: 'start', worker: 0 }])).toEqual(['workers.errors']);
+  });
+
   it('are neither fewer nor many more', () => {
     expect(of([refused, refused, refused], [refused])).toEqual(['workers.errors']);
     expect(of([refused], [refused, refused])).toEqual(['workers.errors']);

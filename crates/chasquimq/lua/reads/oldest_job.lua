@@ -1,5 +1,6 @@
 -- oldest_job: no change. For how long the job has waited that could have started first of all that could start now, but for the limits and a pause of the queue.
--- KEYS    base (also: state log front jobs vitals gone delayed prioritized turns groups group:<group>)
+-- KEYS    base (also: state log front jobs vitals gone delayed prioritized turns groups groups-limited group:<group>
+--         group-settings group-starts:<group>)
 -- ARGV    now_ms (epoch ms), group ('' = all jobs)
 -- RETURNS ms; -1: no job could start
 -- ERRORS  none      EVENTS none      COST O(300 records, 3000 stale references)
@@ -81,11 +82,16 @@ local function first_of_priorities(set)
   return ids
 end
 
+-- Whether a group that has a turn is limited, which is noted when the turn comes.
+local function is_limited(queue, group)
+  return Groups.is_limited(queue, group, Groups.settings_of(queue, group))
+end
+
 -- The first records of groups that have turns.
 local function first_of_groups(queue)
   local ids = {}
   for _, group in ipairs(Groups.are_used(queue) and redis.call('ZRANGE', queue.base .. 'groups', 0, MOST - 1) or {}) do
-    ids[#ids + 1] = redis.call('ZRANGE', Groups.key_of(queue, group), 0, 0)[1]
+    if not is_limited(queue, group) then ids[#ids + 1] = redis.call('ZRANGE', Groups.key_of(queue, group), 0, 0)[1] end
   end
   return ids
 end
@@ -99,7 +105,7 @@ return function(keys, args)
     if since then first = math.min(first or since, since) end
   end
   if group ~= '' then
-    if redis.call('ZSCORE', base .. 'groups', group) then note(earliest(queue, first_of_priorities(Groups.key_of(queue, group)))) end
+    if redis.call('ZSCORE', base .. 'groups', group) and not is_limited(queue, group) then note(earliest(queue, first_of_priorities(Groups.key_of(queue, group)))) end
   else
     local front = redis.call('LRANGE', base .. 'front', 0, 0)
     front[#front + 1] = redis.call('LRANGE', base .. 'front', -1, -1)[1]

@@ -17,6 +17,8 @@ local Expiry = require('expiry')
 local WaitingList = require('waiting_list')
 
 local FORMAT, BYTES = '<ddddddd', 56
+-- No time of ours is so late: who reads one does not know this state, and no key can expire then.
+local NEVER_MS = 2 ^ 62
 -- A worker takes a moment to come, by which each window begins late. Due times so far apart leave room for it.
 local SLACK_MS = 5
 -- Jobs at the end of a line that are looked at together, and how often a call does so.
@@ -29,6 +31,7 @@ local function line_of(queue, key) return queue.base .. 'key-line:' .. key end
 local function read(raw)
   local ends, used, line, booked, next, held, held_until = 0, 0, 0, 0, 0, 0, 0
   if raw and #raw == BYTES then ends, used, line, booked, next, held, held_until = struct.unpack(FORMAT, raw) end
+  if not (ends < NEVER_MS and line < NEVER_MS and held_until < NEVER_MS) then ends, line, held_until = 0, 0, 0 end
   return { ends = ends, used = used, line = line, booked = booked, next = next, held = held, held_until = held_until, life_ms = false,
     coming = false }
 end
@@ -114,13 +117,13 @@ local function place(state, limit, rank, now)
 end
 
 -- Holds room for a job in all of its keys, where none is held for another: they all have some when the windows that are full are over. Gives when that is, and
--- until when it is held.
-local function hold(known, limits, now)
+-- until when it is held. One that came too early had it held before.
+local function hold(known, limits, rank, now)
   local at, longest = now, 0
   for _, limit in ipairs(limits) do
     local state = known[limit[1]]
-    if now < state.held_until then return nil end
-    if not has_room(state, limit, nil, now) then at = math.max(at, state.ends) end
+    if now < state.held_until and state.held_until ~= rank then return nil end
+    if not has_room(state, limit, rank, now) then at = math.max(at, state.ends) end
     longest = math.max(longest, limit[3])
   end
   for _, limit in ipairs(limits) do
@@ -133,7 +136,7 @@ end
 -- When a job may find room: the latest of the times that its keys tell. It is in line for that alone, so that it holds nobody back elsewhere.
 local function wait(known, id, limits, rank, lacking, now)
   if rank and #limits > 1 then
-    local at, held_until = hold(known, limits, now)
+    local at, held_until = hold(known, limits, rank, now)
     if at then return at, held_until end
   end
   local latest, state, line, booked, next = 0, nil, nil, nil, nil
@@ -154,7 +157,7 @@ local function keep(known, limits, now)
   for _, limit in ipairs(limits) do longest = math.max(longest, limit[3]) end
   for _, limit in ipairs(limits) do
     local state = known[limit[1]]
-    state.life_ms = math.max(state.life_ms or 0, math.max(state.ends, state.line, state.held_until, now) - now + longest)
+    state.life_ms = math.min(math.max(state.life_ms or 0, math.max(state.ends, state.line, state.held_until, now) - now + longest), NEVER_MS)
   end
 end
 

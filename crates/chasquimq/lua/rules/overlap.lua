@@ -80,8 +80,10 @@ end
 -- well has ended. Tells thirdly whether it has started before, or is late because of the one before: it was not missed then.
 local function judge(queue, scheduler, slot, overlap, job)
   if overlap == 0 then return 'run' end
-  if Stored.fields(redis.call('HGET', queue.base .. 'vitals', job.id)).di == dedup_id(scheduler) then return 'run', nil, true end
   local owner, started, ended = unended(queue, scheduler)
+  -- one that has ended since, and was retried, is a run as any other
+  local was_begun = Stored.fields(redis.call('HGET', queue.base .. 'vitals', job.id)).di == dedup_id(scheduler)
+  if was_begun and (not owner or owner == job.id) then return 'run', nil, true end
   local has_met = started ~= nil and slot >= started and (owner ~= nil or slot < ended)
   if overlap == SKIP and has_met then return 'skip' end
   if owner then return 'hold', owner end

@@ -82,6 +82,12 @@ local function settings_of(queue, group)
   return read_settings(redis.call('HGET', queue.base .. 'group-settings', group))
 end
 
+-- Whether it may start none for a while. settings: what was set for it.
+local function is_limited(queue, group, settings)
+  local starts = tonumber(redis.call('GET', starts_key(queue, group)) or 0) or 0
+  return starts >= (settings.m or USED_UP) or redis.call('ZSCORE', queue.base .. 'groups-limited', group) ~= false
+end
+
 -- An empty table is nothing that was set.
 local function store_settings(queue, group, settings)
   if next(settings) then return redis.call('HSET', queue.base .. 'group-settings', group, cmsgpack.pack(settings)) end
@@ -341,6 +347,7 @@ return {
   count = count,
   read_settings = read_settings,
   settings_of = settings_of,
+  is_limited = is_limited,
   store_settings = store_settings,
   turn_length = turn_length,
   with_jobs = with_jobs,

@@ -60,7 +60,8 @@ impl KeyLimit {
         packer.array(2).int(expires).array(limits.len());
         for limit in limits {
             packer.array(4).str(&limit.key).int(limit.max);
-            packer.int(limit.duration_ms).int(limit.cost);
+            // scripts count times in doubles
+            packer.int(limit.duration_ms.min(1 << 53)).int(limit.cost);
         }
     }
 }

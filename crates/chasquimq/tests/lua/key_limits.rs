@@ -202,6 +202,36 @@ fn a_job_of_several_keys_that_found_no_room_again_has_room_held_in_all_of_them()
 }
 
 #[test]
+fn a_job_that_comes_before_its_time_keeps_what_is_held_for_it() {
+    let (k, j) = (("k", 1, HOUR, 1), ("j", 1, HOUR, 1));
+    let mut queue = TestQueue::with(each(&["a"], &[j]));
+    queue.step(Step::by("w").want(1));
+    queue.add(1000, each(&["b"], &[k, j]));
+    // by the clock of the server it is early each time
+    for hours in [0, 100, 200] {
+        let later = 1000 + hours * HOUR as u64;
+        queue.step(Step::by("w").at(later).want(1));
+        assert_eq!(queue.minutes_from(later), "b+60");
+    }
+    queue.command("DEL", "key-limit:j", &[]);
+    queue.step(Step::by("w").at(300 * HOUR as u64).want(1));
+    assert_eq!([queue.used("k"), queue.used("j")], [1.0, 1.0]);
+}
+
+#[test]
+fn a_window_may_last_for_ever() {
+    let limits = [("k", 1, 1 << 53, 1)];
+    let mut queue = TestQueue::with(each(&["a", "b", "c"], &limits));
+    queue.step(Step::by("w").want(9));
+    assert_eq!((queue.delayed(), queue.used("k")), (2, 1.0));
+    queue.step(Step::by("w").fail(&of("a"), &Fail::to("waiting")));
+    for at in [1000, 1 << 60] {
+        queue.step(Step::by("w").at(at).want(9));
+        assert_eq!((queue.delayed(), queue.used("k")), (3, 1.0));
+    }
+}
+
+#[test]
 fn a_line_ends_before_jobs_that_were_removed() {
     let limits = [("k", 1, HOUR, 1)];
     let mut queue = TestQueue::with(each(&["a", "b", "c", "d"], &limits));

@@ -74,11 +74,13 @@ mod retry_jobs;
 mod return_jobs;
 mod return_queue;
 mod run_scheduler;
+mod schedulers_at_random;
 mod set_group;
 mod set_limit;
 mod settle_adopted;
 mod step;
 mod step_job;
+mod terms_at_random;
 mod upsert_scheduler;
 mod wake_next;
 

@@ -62,6 +62,26 @@ fn a_run_that_has_started_starts_again() {
 }
 
 #[test]
+fn a_run_that_has_ended_and_is_retried_waits_as_any_other() {
+    for overlap in [SKIP, QUEUE] {
+        let mut queue = second_taken(overlap);
+        queue.step(Step::by("w").at(1106).done_record("repeat:s:1000", "1"));
+        assert_eq!(
+            queue.follow_all(1107, &[Taken::of("s", 1100).rules(QUEUE, 0)]),
+            "[1200]"
+        );
+        run_once!(queue, RETRY_JOB, 1108, "repeat:s:1000", "completed", 0, 1, 1);
+        queue.step(Step::by("w").at(1109).want(1));
+        let retried = Taken::of("s", 1000).rules(overlap, 0);
+        assert_eq!(queue.follow_all(1109, std::slice::from_ref(&retried)), "[-1]");
+        queue.key_is("active", "repeat:s:1100=[1105 1 w '']");
+        queue.step(Step::by("w").at(1110).done_record("repeat:s:1100", "1").want(1));
+        assert_eq!(queue.follow_all(1110, &[retried]), "[0]");
+        queue.key_is("de:repeat:s", "repeat:s:1000");
+    }
+}
+
+#[test]
 fn a_run_waits_until_the_one_before_has_ended() {
     let mut queue = second_taken(QUEUE);
     assert_eq!(queue.follow_all(1105, &[Taken::of("s", 1100).rules(QUEUE, 0)]), "[-1]");

@@ -5,6 +5,7 @@ mod families;
 mod groups;
 mod moves;
 mod play;
+mod terms;
 
 use chasquimq::redis::call::library::{
     ADD, CANCEL_JOBS, CHANGE_JOBS, CHANGE_PRIORITY, CLEAN_JOBS, COUNT_JOBS, FAIL_EXPIRED, FIND_JOBS, JOB_STATE,

@@ -131,6 +131,25 @@ impl Play {
                 self.send(set.arg(&value));
                 format!("{value:?}")
             }
+            "key-limit" => {
+                let known = self.send(&self.on_key("GET", suffix));
+                let known: Vec<u8> = redis::from_redis_value(known).expect("a state");
+                let mut value = self.garbage(&known);
+                if self.random.once_in(2) {
+                    let odd: f64 = *self.random.pick(&[f64::NAN, f64::INFINITY, 1e300, -1e300, 9e12, 0.5]);
+                    let at = 8 * self.random.below(known.len() as u64 / 8) as usize;
+                    value = [&known[..at], &odd.to_le_bytes(), &known[at + 8..]].concat();
+                }
+                let mut set = self.on_key("SET", suffix);
+                self.send(set.arg(&value));
+                format!("{value:?}")
+            }
+            "key-line" => {
+                let (score, id) = (*self.random.pick(&["5", "9e12", "1e300", "inf"]), self.garbage(b"12"));
+                let mut add = self.on_key("ZADD", suffix);
+                self.send(add.arg(score).arg(&id));
+                format!("{id:?}@{score}")
+            }
             "delayed" | "failed" | "expiring" | "waiting-children" | "faults" | "grouped" | "groups"
             | "groups-limited" | "groups-maxed" | "groups-paused" | "group" => {
                 let (score, id) = (self.random.below(8_000_000), self.garbage(b"12"));

@@ -190,8 +190,19 @@ impl Plan {
     }
 
     /// A record that uses keys (`lua/rules/key_limits.lua`): of each its name, max, ms and cost; in a group, if one is named.
-    pub fn limited(mut self, id: &str, limits: &[(&str, i64, i64, i64)], group: &str) -> Self {
-        self.columns(10, id, 0, false, 0);
+    pub fn limited(self, id: &str, limits: &[(&str, i64, i64, i64)], group: &str) -> Self {
+        self.on_terms(id, (0, 0), limits, group)
+    }
+
+    /// The same, due later, and to expire; 0 = neither.
+    pub fn on_terms(
+        mut self,
+        id: &str,
+        (due_ms, expires): (u64, i64),
+        limits: &[(&str, i64, i64, i64)],
+        group: &str,
+    ) -> Self {
+        self.columns(10, id, due_ms, false, 0);
         self.items.nil();
         let own = Group {
             id: group.to_owned(),
@@ -207,7 +218,12 @@ impl Plan {
             self.items.array(1).str(group);
             grouped_body(TIMESTAMP, "{}", "a", "1", &own)
         });
-        self.items.array(1).array(2).int(0).array(limits.len());
+        self.items.array(1);
+        match (expires, limits) {
+            (0, []) => drop(self.items.nil()),
+            (_, []) => drop(self.items.int(expires)),
+            _ => drop(self.items.array(2).int(expires).array(limits.len())),
+        }
         for (key, max, duration_ms, cost) in limits {
             self.items.array(4).str(key).int(*max).int(*duration_ms).int(*cost);
         }

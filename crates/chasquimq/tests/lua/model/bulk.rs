@@ -5,7 +5,10 @@ use chasquimq::{
     redis::call::library::{CHANGE_JOBS, CLEAN_JOBS},
 };
 
-use super::{drive::Drive, state::Job};
+use super::{
+    drive::Drive,
+    state::{Job, CANCELLED},
+};
 use crate::{find_jobs::by_name, given::queue::run};
 
 const NEVER_STARTED: i64 = 10;
@@ -120,7 +123,7 @@ impl Drive {
         self.model.tail(moved);
     }
 
-    /// Removes, retries or promotes jobs of a state as a filter picks them, a step at a time.
+    /// Removes, retries, promotes or cancels jobs of a state as a filter picks them, a step at a time.
     pub fn change_picked(&mut self) {
         let (action, state) = *self.random.pick(&[
             ("remove", "waiting"),
@@ -132,6 +135,10 @@ impl Drive {
             ("retry", "completed"),
             ("retry", "failed"),
             ("promote", "delayed"),
+            ("cancel", "waiting"),
+            ("cancel", "prioritized"),
+            ("cancel", "delayed"),
+            ("cancel", "active"),
         ]);
         let room = 1 + self.random.below(90);
         // names are `a`
@@ -141,19 +148,24 @@ impl Drive {
             by_name("a")
         };
         let mut expected = match state {
-            "active" => self.model.lost(),
+            "active" if action == "remove" => self.model.lost(),
             _ => self.ids_of(state, 0, -1, true),
         };
+        if state == "active" && action == "cancel" {
+            // who was told is not told again
+            expected.retain(|id| self.model.jobs[id].fields.deferred_failure.as_deref() != Some(CANCELLED));
+        }
         self.note(format!("{action} {state}, {room} a step"));
         let mut changed = self.change_in_steps(action, state, &filter, room);
         for id in &changed {
             match action {
                 "remove" => self.model.remove(id),
+                "cancel" => self.model.cancel(id),
                 "promote" => self.model.delayed.retain(|(_, other)| other != id),
                 _ => self.model.begin_again(id, state),
             }
         }
-        if action != "remove" {
+        if ["retry", "promote"].contains(&action) {
             // each step enters its jobs by itself
             for ids in changed.chunks(usize::try_from(room).expect("a few")) {
                 self.model.wait_last(ids.to_vec());

@@ -17,7 +17,7 @@ use drive::Drive;
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
 const OPERATIONS: u64 = 120;
 
-fn setting(name: &str) -> Option<u64> {
+pub fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 

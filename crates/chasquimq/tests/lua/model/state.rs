@@ -51,6 +51,9 @@ pub struct Job {
 /// Why such a job fails.
 pub const EXPIRED: &str = "job expired before it started";
 
+/// Why one that is cancelled fails.
+pub const CANCELLED: &str = "The job was cancelled";
+
 impl Job {
     /// Whether it comes too late, should it start now.
     pub fn is_late(&self) -> bool {
@@ -323,6 +326,14 @@ impl Model {
         job.fields.failed_reason = Some(reason.to_owned());
         job.fields.finished_on = Some(now_ms);
         (job.fields.delay_ms, job.fields.deferred_failure) = (None, None);
+    }
+
+    /// One that has not ended fails, or is to fail should it ever start again.
+    pub fn cancel(&mut self, id: &str) {
+        match self.state(id) {
+            Some(State::Active { .. }) => self.job(id).fields.deferred_failure = Some(CANCELLED.to_owned()),
+            _ => self.fail_unstarted(id, CANCELLED),
+        }
     }
 
     pub fn remove(&mut self, id: &str) {
