@@ -267,6 +267,8 @@ export declare class NativeWorker {
   finish(report: number, now: number, handles: Uint32Array, lengths: Int32Array, text: string | Array<string>, others?: NativeOthers | undefined | null): void
   /** The facade's clock. */
   tick(now: number, fake: boolean): void
+  /** Whether jobs that were taken manually are to be told when they are cancelled. */
+  attend(attends: boolean): void
   /** Scans for jobs of lost workers, though nothing is fetched. */
   scan(): void
   /** Resolves once nothing waits, and nothing is held; false when it is paused or closed before. */
@@ -399,8 +401,10 @@ export interface NativeBatch {
 export interface NativeCancelled {
   /** Its id. */
   id: string
-  /** Under which claim it is held. */
-  claim: number
+  /** Under which claim it is held; not of one that was taken manually. */
+  claim?: number
+  /** When one that was taken manually started, epoch ms. */
+  started?: number
   /** Why; may be empty. */
   reason: string
 }
@@ -800,6 +804,8 @@ export interface NativeManualStep {
   token: string
   /** Take the next job. */
   fetch: boolean
+  /** Id of the worker that is told when it is cancelled. */
+  worker?: string
   /** Shown as `processedBy`. */
   workerName?: string
   /** Lease of the job taken, ms. */

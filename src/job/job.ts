@@ -43,6 +43,7 @@ import type { FinishedStatus, JobState } from '../types/job-state.js';
 import type { MinimalJob } from '../types/minimal-job.js';
 import type { JobQueue } from './minimal-queue.js';
 import { batchMember, requireBatch } from './batch-member.js';
+import { manualHold } from './manual-hold.js';
 import type { NotInJobJson } from './not-in-job-json.js';
 import type { ParentKeys } from '../types/parent.js';
 
@@ -523,9 +524,12 @@ export class Job<
     return [...jobs] as Job<DataType, ReturnType, NameType, ProgressType>[];
   }
 
-  /** Cancelling this job aborts it: known of a job of a batch, while the processor runs it. */
+  /**
+   * Cancelling this job aborts it, and so does the end of its time (`timeout`, `ttl`): known of a job of a batch, while the processor runs it, and of one
+   * that `worker.getNextJob` gave. That is yours to end, also then. Not in BullMQ.
+   */
   get signal(): AbortSignal | undefined {
-    return batchMember(this)?.signal;
+    return batchMember(this)?.signal ?? manualHold(this)?.signalOf(this);
   }
 
   /**
@@ -700,6 +704,7 @@ export class Job<
     const due = now + Math.min(delay, LONGEST_DELAY_MS);
     await this.call((native, id) => native.moveToDelayed(id, due, unlockedOr(token), now));
     this.delay = delay;
+    manualHold(this)?.release();
     recordJob(this.queue, this, 'delayed');
   }
 
@@ -710,6 +715,7 @@ export class Job<
    */
   async moveToWait(token?: string): Promise<number> {
     const left = await this.call((native, id) => native.moveToWait(id, unlockedOr(token), Date.now()));
+    manualHold(this)?.release();
     recordJob(this.queue, this, 'waiting');
     return left;
   }
@@ -861,7 +867,10 @@ export class Job<
     const childKey = parentKeyOf(child) ?? '';
     const call = this.call((native, id) => native.moveToWaitingChildren(id, String(token ?? ''), childKey, Date.now()));
     const parked = await asUnrecoverable(call);
-    if (parked) recordJob(this.queue, this, 'waiting-children');
+    if (parked) {
+      manualHold(this)?.release();
+      recordJob(this.queue, this, 'waiting-children');
+    }
     return parked;
   }
 

@@ -13,6 +13,7 @@ import { readLimiter } from '../options/rate-limiter.js';
 import { recordJob } from '../telemetry/job-metrics.js';
 import { traceEnd, type JobEnd } from '../telemetry/trace.js';
 import type { JobJson } from '../types/job-json.js';
+import { manualHold } from './manual-hold.js';
 import type { JobQueue } from './minimal-queue.js';
 import { storedOptions } from './stored-options.js';
 
@@ -29,6 +30,11 @@ interface EndedJob extends AttemptedJob {
 /** The options of the queue or worker that count here; only a worker has them. */
 function optionsOf(queue: JobQueue): Partial<WorkerOptions<unknown>> {
   return queue.opts;
+}
+
+/** Id of a worker: it is told when a job that it takes is cancelled. */
+function workerOf({ id }: JobQueue & { readonly id?: unknown }): { worker?: string } {
+  return typeof id === 'string' ? { worker: id } : {};
 }
 
 /** Token that skips the check of the lock. */
@@ -54,6 +60,7 @@ export async function manualStep(
     token: String(token ?? ''),
     fetch: Boolean(fetch) && !queue.closing,
     lockDuration,
+    ...workerOf(queue),
     ...(name != null && { workerName: String(name) }),
     ...(limiter && { limiter }),
     ...engineGroupRules(group),
@@ -109,7 +116,9 @@ export async function failManually(
 /** An end that is refused has a span, too. */
 async function traced<T>(queue: JobQueue, job: EndedJob, wanted: JobEnd, step: Promise<T>): Promise<T> {
   try {
-    return await step;
+    const stepped = await step;
+    manualHold(job)?.release();
+    return stepped;
   } catch (error) {
     traceEnd(queue, job, wanted, error);
     throw error;

@@ -628,11 +628,13 @@ export class Dispatcher {
     // of what went back nothing is heard any more
     const oldest = this.batches[0]?.claim ?? Infinity;
     for (const [id, { claim }] of this.doomed) if (claim < oldest) this.doomed.delete(id);
-    for (const { id, claim, reason } of jobs) {
+    // what a user took has no claim
+    for (const { id, claim = 0, reason } of jobs) {
       const error = new JobCancelledError(reason);
       const slot = this.slots.find((each) => each.job?.id === id && each.claim === claim);
       if (slot?.job) {
-        slot.job.deferredFailure = error.message;
+        // a frozen one takes none
+        Reflect.set(slot.job, 'deferredFailure', error.message);
         // an observable that is still to come is not subscribed to
         (slot.controller ??= new AbortController()).abort(error);
       } else if (claim >= oldest) {

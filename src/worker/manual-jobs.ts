@@ -7,10 +7,11 @@ import { reasonNotToRun } from '../job/attempt-policy.js';
 import type { Follower } from '../scheduler/iterations.js';
 import { Job } from '../job/job.js';
 import { isObservable } from '../job/observable.js';
-import type { NativeJob, NativeWorker } from '../native/types.js';
+import type { NativeCancelled, NativeJob, NativeWorker } from '../native/types.js';
 import type { ResolvedWorkerOptions } from '../options/worker.js';
 import type { TracedRuns } from '../telemetry/runs.js';
-import type { Observe, SignalHolder } from './observe.js';
+import { ManualHolds } from './manual-holds.js';
+import type { Observe } from './observe.js';
 import type { TimeLimits } from './time-limits.js';
 import type { JobJson } from '../types/job-json.js';
 import type { JobQueue } from '../job/minimal-queue.js';
@@ -29,7 +30,7 @@ export interface ManualJobsOwner extends JobQueue {
 
 export interface ManualJobsOptions {
   owner: ManualJobsOwner;
-  native: Pick<NativeWorker, 'waitForJob' | 'wakeAnother'>;
+  native: Pick<NativeWorker, 'attend' | 'waitForJob' | 'wakeAnother'>;
   follower: Follower;
   /** Class of the jobs handed out. */
   JobClass: typeof Job;
@@ -51,9 +52,11 @@ export class ManualJobs {
   private drained = false;
   /** Until when a rate limit holds that a processor met, as `clock` has it. */
   private limitedUntil = 0;
-  private readonly holders = new Map<string, SignalHolder>();
+  private readonly holds: ManualHolds;
 
-  constructor(private readonly options: ManualJobsOptions) {}
+  constructor(private readonly options: ManualJobsOptions) {
+    this.holds = new ManualHolds(options.native, options.limits);
+  }
 
   private get isStopped(): boolean {
     const { owner } = this.options;
@@ -117,10 +120,12 @@ export class ManualJobs {
     const { owner } = this.options;
     this.drained = false;
     job.token = token;
+    const hold = this.holds.take(job);
     const { id = '', repeatJobKey: scheduler, name } = job;
     if (scheduler !== undefined) {
       const refused = await this.options.follower.follow([{ id, scheduler, name, opts: job.opts, token }]);
       const refusal = refused.get(id);
+      if (refusal !== undefined) hold.release();
       if (refusal === null) return null;
       if (refusal) {
         owner.emit('error', refusal);
@@ -143,7 +148,8 @@ export class ManualJobs {
   async process(job: Job, token: string, fetchNext: () => boolean): Promise<Job | undefined> {
     const { owner, acceptsSignal, limits } = this.options;
     const mayFetch = (): boolean => !this.isStopped && fetchNext();
-    const id = String(job.id);
+    const hold = this.holds.of(job);
+    hold.run();
     let value: unknown;
     try {
       const refusal = reasonNotToRun(job, owner.opts.maxStartedAttempts);
@@ -151,16 +157,15 @@ export class ManualJobs {
         this.options.runs?.begin(job);
         throw refusal;
       }
-      const holder = { controller: acceptsSignal ? new AbortController() : undefined };
-      this.holders.set(id, holder);
-      const run = (): unknown => this.options.process(job, token, holder.controller?.signal);
+      const signal = acceptsSignal ? hold.signalOf(job) : undefined;
+      const run = (): unknown => this.options.process(job, token, signal);
       const limit = limits.of(job);
-      value = await (limit === undefined ? run() : limits.run(job, limit, holder, run));
-      if (isObservable(value)) value = await this.options.observe(job, value, holder);
+      value = await (limit === undefined ? run() : limits.run(job, limit, hold, run));
+      if (isObservable(value)) value = await this.options.observe(job, value, hold);
     } catch (error) {
       return this.failed(job, token, error, mayFetch);
     } finally {
-      this.holders.delete(id);
+      hold.release();
     }
     try {
       const next = await this.traced(job, () => job.moveToCompleted(value, token, mayFetch()));
@@ -222,12 +227,17 @@ export class ManualJobs {
   }
 
   cancel(jobId: string, reason?: string): boolean {
-    const controller = this.holders.get(jobId)?.controller;
+    const controller = this.holds.find(jobId)?.controller;
     controller?.abort(reason);
     return controller !== undefined;
   }
 
   cancelAll(reason?: string): void {
-    for (const { controller } of this.holders.values()) controller?.abort(reason);
+    for (const { controller } of this.holds.all()) controller?.abort(reason);
+  }
+
+  /** Somebody has cancelled these jobs. */
+  cancelHeld(jobs: readonly NativeCancelled[]): void {
+    this.holds.cancel(jobs);
   }
 }

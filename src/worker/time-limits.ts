@@ -94,6 +94,20 @@ export class TimeLimits {
   }
 }
 
+/**
+ * Calls back once, in any number of milliseconds. Gives what stops it.
+ * @param isIdle it keeps no process alive
+ */
+export function startTimer(ms: number, then: () => void, isIdle = false): () => void {
+  let timer: NodeJS.Timeout;
+  const wait = (left: number): void => {
+    timer = left > LONGEST_MS ? setTimeout(() => wait(left - LONGEST_MS), LONGEST_MS) : setTimeout(then, left);
+    if (isIdle) timer.unref();
+  };
+  wait(ms);
+  return () => clearTimeout(timer);
+}
+
 /** One run of a job that has a time. */
 class Run {
   /** Set once its time is over. */
@@ -101,7 +115,7 @@ class Run {
   /** Rejects when its handler is not waited for any more. */
   readonly killed: Promise<never>;
   private giveUp = (): void => {};
-  private timer: NodeJS.Timeout | undefined = undefined;
+  private stopTimer = (): void => {};
 
   constructor(
     private readonly job: Job,
@@ -113,7 +127,7 @@ class Run {
   }
 
   begin(): void {
-    this.wait(this.ms, () => this.expire());
+    this.stopTimer = startTimer(this.ms, () => this.expire());
   }
 
   /** What the handler comes to, or the observable that it gives. */
@@ -126,13 +140,7 @@ class Run {
   }
 
   stop(): void {
-    clearTimeout(this.timer);
-  }
-
-  private wait(ms: number, then: () => void): void {
-    const left = ms - LONGEST_MS;
-    if (left > 0) this.timer = setTimeout(() => this.wait(left, then), LONGEST_MS);
-    else this.timer = setTimeout(then, ms);
+    this.stopTimer();
   }
 
   private expire(): void {
@@ -141,7 +149,7 @@ class Run {
     // the processor has said how this job of its batch ends
     if (batchMember(job)?.said) return;
     this.error = new JobTimeoutError(job.name, job.id, ms);
-    if (killAfter < Infinity) this.wait(killAfter, () => this.kill());
+    if (killAfter < Infinity) this.stopTimer = startTimer(killAfter, () => this.kill());
     this.holder.controller?.abort(this.error);
   }
 

@@ -397,7 +397,10 @@ export class Worker<
       this[REPORT_LOST_LOCKS](message.locksLost.filter((id) => running.has(id)));
     }
     if (message.jobs) this[DELIVER](message.jobs);
-    if (message.cancelled) this[DISPATCHER].cancelHeld(message.cancelled);
+    if (message.cancelled) {
+      this[DISPATCHER].cancelHeld(message.cancelled);
+      this[MANUAL].cancelHeld(message.cancelled);
+    }
     if (message.drained) this.emit('drained');
     if (message.asksForLife) this[ENGINE].heard();
     if (message.clock) this[ENGINE].tick(Date.now(), isFakeClock());

@@ -1,11 +1,15 @@
 //! A job as its handler sees it.
 
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc, time::Duration};
 
 use chasquimq::{frame::child_id, system_now_ms, worker::Batch, JobOptions, Queue, Result, StateFields};
 use serde::{de::DeserializeOwned, Serialize};
 
-use crate::{json::to_json, outcome::JobError};
+use crate::{
+    json::to_json,
+    outcome::JobError,
+    stop::{Stop, Stops, TimeLimit},
+};
 
 /// A job that is being run.
 #[derive(Debug)]
@@ -25,6 +29,8 @@ pub struct TypedJob<T> {
     /// What happened in earlier tries: `attempts_made` tries ended, this is start number `attempts_started`.
     pub fields: StateFields,
     queue: Arc<Queue>,
+    handle: u32,
+    stops: Arc<Stops>,
 }
 
 impl<T> TypedJob<T> {
@@ -41,6 +47,27 @@ impl<T> TypedJob<T> {
     /// [`crate::Error::JobMissing`] when the job was removed.
     pub async fn log(&self, row: &str) -> Result<u64> {
         self.queue.log(&self.id, row, 0).await
+    }
+
+    /// Waits until the handler is to end, as somebody has cancelled the job, or the job's `timeout` is over, and tells why. A handler is never dropped for it: one
+    /// that does not ask runs on.
+    /// ```
+    /// # use chasquimq_typed::{JobError, TypedJob};
+    /// # async fn download(url: &str) -> String { url.to_owned() }
+    /// async fn fetch(job: TypedJob<String>) -> Result<String, JobError> {
+    ///     tokio::select! {
+    ///         page = download(&job.data) => Ok(page),
+    ///         stop = job.cancelled() => Err(stop.into()),
+    ///     }
+    /// }
+    /// ```
+    pub async fn cancelled(&self) -> Stop {
+        self.stops.wait(self.handle).await
+    }
+
+    /// Whether [`TypedJob::cancelled`] has come: for handlers that compute.
+    pub fn is_cancelled(&self) -> bool {
+        self.stops.of(self.handle).is_some()
     }
 }
 
@@ -108,17 +135,40 @@ impl Delivered {
         }
     }
 
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.batch.text[self.name.clone()]
+    }
+
+    /// How long a try may take, if its options say so. Others may have stored them, who mean something else.
+    pub(crate) fn time_limit(&self) -> Option<TimeLimit> {
+        let text = &self.options().text;
+        if !text.contains("\"timeout\"") {
+            return None;
+        }
+        let options: serde_json::Value = serde_json::from_str(text).ok()?;
+        let ms = options["timeout"].as_f64().filter(|ms| *ms > 0.0)?;
+        Some(TimeLimit {
+            time: Duration::try_from_secs_f64(ms / 1000.0).unwrap_or(Duration::MAX),
+            is_final: options["timeoutIsFinal"] == true,
+        })
+    }
+
     /// The options it was added with.
     pub(crate) fn options(&self) -> &Arc<JobOptions> {
         &self.batch.options[self.batch.jobs[self.at].options as usize]
     }
 
     /// The handler's view of the job. Data of another type fails it for good: no further try would read it better.
-    pub(crate) fn read<T: DeserializeOwned>(&self, queue: Arc<Queue>) -> std::result::Result<TypedJob<T>, JobError> {
+    pub(crate) fn read<T: DeserializeOwned>(
+        &self,
+        queue: Arc<Queue>,
+        stops: Arc<Stops>,
+    ) -> std::result::Result<TypedJob<T>, JobError> {
         let data = serde_json::from_str(&self.batch.text[self.data.clone()])
             .map_err(|error| JobError::unrecoverable(format!("the data is not readable: {error}")))?;
         Ok(TypedJob {
-            name: self.batch.text[self.name.clone()].to_owned(),
+            name: self.name().to_owned(),
             data,
             options: self.options().clone(),
             timestamp: self.batch.jobs[self.at].timestamp,
@@ -126,6 +176,8 @@ impl Delivered {
             fields: self.fields().cloned().unwrap_or_else(StateFields::first_start),
             id: self.id(),
             queue,
+            handle: self.handle,
+            stops,
         })
     }
 }

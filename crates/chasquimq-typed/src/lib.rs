@@ -45,6 +45,7 @@ mod outcome;
 mod queue;
 mod report;
 mod run;
+mod stop;
 mod turns;
 mod worker;
 
@@ -60,5 +61,6 @@ pub use job::TypedJob;
 pub use options::AddOptions;
 pub use outcome::JobError;
 pub use queue::{BulkJob, FoundJob, TypedQueue};
+pub use stop::Stop;
 pub use turns::PRIORITY_LIMIT;
 pub use worker::TypedWorker;

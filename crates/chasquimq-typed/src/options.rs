@@ -8,8 +8,8 @@ use serde::{ser::SerializeMap, Serialize, Serializer};
 use crate::turns::{as_group, as_limits, check_group, check_limits, PRIORITY_LIMIT};
 
 /// How long a job may wait for its start; more is a time since 1970 to the engine.
-const LONGEST_WAIT: Duration = Duration::from_secs(100_000_000);
-const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_secs(100_000_000);
+const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Options of a job to be added. The default says nothing: one try, run at once, at the end of the waiting list, kept for ever.
 ///
@@ -65,6 +65,12 @@ pub struct AddOptions {
     /// The job fails for good unless it has started so long after it was added, at most 10^11 ms; whole milliseconds, and 0 is never.
     #[serde(skip_serializing_if = "Duration::is_zero", serialize_with = "as_ms")]
     pub expire_after: Duration,
+    /// How long a try may take, at most 10^11 ms; whole milliseconds, and 0 is no limit. Then the handler is told, and the try fails. Not in BullMQ.
+    #[serde(skip_serializing_if = "Duration::is_zero", serialize_with = "as_ms")]
+    pub timeout: Duration,
+    /// The job fails for good when a try takes longer, whatever tries are left.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub timeout_is_final: bool,
     /// Creation time, epoch ms; now by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<u64>,
@@ -76,8 +82,8 @@ pub struct AddOptions {
 impl AddOptions {
     /// The engine's form.
     /// # Errors
-    /// [`Error::Invalid`], in BullMQ's words, for an id, a deduplication id, a priority or a jitter that BullMQ refuses; and for an `expire_after` that is
-    /// longer, a deduplication that ends at the start and keeps what comes later, a group or limits that no job can keep, or a group beside `priority` or
+    /// [`Error::Invalid`], in BullMQ's words, for an id, a deduplication id, a priority or a jitter that BullMQ refuses; and for an `expire_after` or
+    /// a `timeout` that is longer, or shorter than a millisecond, a deduplication that ends at the start and keeps what comes later, a group or limits that no job can keep, or a group beside `priority` or
     /// `lifo`.
     pub fn to_job_options(&self) -> Result<JobOptions> {
         if let Some(id) = &self.job_id {
@@ -100,10 +106,8 @@ impl AddOptions {
                 "Priority should be between 0 and {PRIORITY_LIMIT}"
             )));
         }
-        if self.expire_after > LONGEST_WAIT || (self.expire_after > Duration::ZERO && self.expire_after < SHORTEST_WAIT)
-        {
-            return Err(Error::Invalid("expire_after must be from 1 to 10^11 ms".into()));
-        }
+        check_time(self.expire_after, "expire_after")?;
+        check_time(self.timeout, "timeout")?;
         if let Some(group) = &self.group {
             check_group(group, self.priority > 0 || self.lifo)?;
         }
@@ -117,6 +121,13 @@ impl AddOptions {
         let text = serde_json::to_string(self).map_err(|error| Error::Invalid(format!("job options: {error}")))?;
         JobOptions::parse(&text)
     }
+}
+
+fn check_time(time: Duration, name: &str) -> Result<()> {
+    if time.is_zero() || (SHORTEST..=LONGEST).contains(&time) {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!("{name} must be from 1 to 10^11 ms")))
 }
 
 /// Ids that look like counted ones, or like keys, are refused.
@@ -238,13 +249,15 @@ mod tests {
                 ..Deduplication::of("d")
             }),
             expire_after: Duration::from_secs(2),
+            timeout: Duration::from_millis(20),
+            timeout_is_final: true,
             timestamp: Some(7),
             stack_trace_limit: Some(2),
         };
         let parsed = options.to_job_options().expect("options");
         let text = concat!(
             r#"{"jobId":"a","delay":1500,"attempts":3,"backoff":{"type":"exponential","delay":1000,"jitter":0.5},"#,
-            r#""priority":7,"lifo":true,"removeOnComplete":{"count":10},"removeOnFail":{"age":60},"deduplication":{"id":"d","ttl":9,"until":"started","extend":true},"expireAfter":2000,"timestamp":7,"stackTraceLimit":2}"#,
+            r#""priority":7,"lifo":true,"removeOnComplete":{"count":10},"removeOnFail":{"age":60},"deduplication":{"id":"d","ttl":9,"until":"started","extend":true},"expireAfter":2000,"timeout":20,"timeoutIsFinal":true,"timestamp":7,"stackTraceLimit":2}"#,
         );
         assert_eq!((parsed.text.as_str(), parsed.priority), (text, 7));
         assert_eq!(parsed.backoff, options.backoff);
@@ -290,13 +303,17 @@ mod tests {
     }
 
     #[test]
-    fn a_time_to_wait_that_is_none_is_refused() {
-        for expire_after in [Duration::from_micros(5), Duration::MAX] {
-            let options = AddOptions {
-                expire_after,
+    fn a_time_that_is_none_is_refused() {
+        for time in [Duration::from_micros(5), Duration::MAX] {
+            let expiring = AddOptions {
+                expire_after: time,
                 ..AddOptions::default()
             };
-            assert!(options.to_job_options().is_err());
+            let limited = AddOptions {
+                timeout: time,
+                ..AddOptions::default()
+            };
+            assert!(expiring.to_job_options().is_err() && limited.to_job_options().is_err());
         }
     }
 

@@ -14,7 +14,7 @@ use std::{
 
 use chasquimq::{
     system_now_ms,
-    worker::{Failure, Message, Rejected},
+    worker::{CancelledJob, Failure, Message, Rejected, Taking},
     ConnectionEvent, Queue, RateLimit, Worker,
 };
 use serde::{de::DeserializeOwned, Serialize};
@@ -29,6 +29,7 @@ use crate::{
     outcome::{self, JobError, Outcome},
     queue::hold,
     report::{Draft, Told},
+    stop::{self, Stops},
 };
 
 type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -46,7 +47,7 @@ pub(crate) enum Command {
 }
 
 /// Wraps a handler of jobs of type `T`. Nothing of the user's runs outside the future, where a panic would end the worker.
-pub(crate) fn handler<T, H, F, R, E>(handler: H, queue: Arc<Queue>, worker_id: &str) -> Handler
+pub(crate) fn handler<T, H, F, R, E>(handler: H, queue: Arc<Queue>, stops: Arc<Stops>, worker_id: &str) -> Handler
 where
     T: DeserializeOwned + Send + 'static,
     H: Fn(TypedJob<T>) -> F + Send + Sync + 'static,
@@ -57,10 +58,18 @@ where
     let handler = Arc::new(handler);
     let worker_id: Arc<str> = worker_id.into();
     Arc::new(move |delivered| {
-        let (handler, queue, worker_id) = (handler.clone(), queue.clone(), worker_id.clone());
+        let (handler, queue, stops, worker_id) = (handler.clone(), queue.clone(), stops.clone(), worker_id.clone());
         Box::pin(async move {
-            let job = delivered.read(queue.clone())?;
-            let why = match handler(job).await.map_err(Into::into) {
+            let job = delivered.read(queue.clone(), stops.clone())?;
+            let run = async { handler(job).await };
+            let ended = match delivered.time_limit() {
+                Some(limit) => {
+                    let name = delivered.name().to_owned();
+                    stops.within(delivered.handle, name, limit, run).await
+                }
+                None => run.await,
+            };
+            let why = match ended.map_err(Into::into) {
                 Ok(result) => return outcome::completed(&result),
                 Err(why) => why,
             };
@@ -94,6 +103,7 @@ pub(crate) struct Runner {
     messages: mpsc::UnboundedReceiver<Message>,
     // what handlers use to change their jobs
     queue: Arc<Queue>,
+    stops: Arc<Stops>,
     waiting: VecDeque<Delivered>,
     running: JoinSet<Outcome>,
     jobs: HashMap<Id, Delivered>,
@@ -112,6 +122,7 @@ impl Runner {
         handler: Handler,
         messages: mpsc::UnboundedReceiver<Message>,
         queue: Arc<Queue>,
+        stops: Arc<Stops>,
     ) -> Self {
         let is_told = options.on_event.is_some();
         Self {
@@ -122,6 +133,7 @@ impl Runner {
             on_event: options.on_event,
             messages,
             queue,
+            stops,
             waiting: VecDeque::new(),
             running: JoinSet::new(),
             jobs: HashMap::new(),
@@ -175,7 +187,9 @@ impl Runner {
         if !self.paused {
             self.paused = true;
             // nobody has drawn them: the worker takes them back
-            self.waiting.clear();
+            for job in self.waiting.drain(..) {
+                self.stops.take(job.handle);
+            }
             self.core.pause();
         }
     }
@@ -183,6 +197,9 @@ impl Runner {
     fn hear(&mut self, message: Message) {
         if let Some(batch) = message.jobs.filter(|_| !self.paused) {
             self.waiting.extend(Delivered::each(batch));
+        }
+        for cancelled in message.cancelled {
+            self.cancel(cancelled);
         }
         if message.clock {
             self.core.tick(system_now_ms());
@@ -217,6 +234,13 @@ impl Runner {
         }
     }
 
+    fn cancel(&self, cancelled: CancelledJob) {
+        let is_it = |job: &&Delivered| cancelled.taking == Taking::Claim(job.claim()) && job.id() == cancelled.id;
+        if let Some(job) = self.jobs.values().chain(&self.waiting).find(is_it) {
+            self.stops.cancel(job.handle, cancelled.reason);
+        }
+    }
+
     fn recorded(&mut self, mut told: Told, rejected: Vec<Rejected>, failures: Vec<Failure>) {
         for (parent, reason) in told.take_held(&rejected) {
             self.ended.end(&parent, Err(JobError::failed(reason)));
@@ -231,13 +255,16 @@ impl Runner {
     fn start_what_fits(&mut self) {
         while self.running.len() < self.slots {
             let Some(job) = self.waiting.pop_front() else { return };
+            let told = self.stops.take(job.handle);
             if !self.core.draw(job.offer()) {
                 // the worker has taken it back, for others
                 continue;
             }
             // somebody decided while it waited that it must not run
-            if let Some(reason) = job.fields().and_then(|fields| fields.deferred_failure.clone()) {
-                self.ended.end(&job, Err(JobError::unrecoverable(reason)));
+            let reason = job.fields().and_then(|fields| fields.deferred_failure.clone());
+            let decided = reason.map(JobError::unrecoverable);
+            if let Some(why) = decided.or_else(|| told.map(stop::Told::into_error)) {
+                self.ended.end(&job, Err(why));
                 continue;
             }
             let task = self.running.spawn((self.handler)(job.clone()));
@@ -253,6 +280,10 @@ impl Runner {
                 Err(error) => (error.id(), Err(JobError::failed(panic_message(error)))),
             };
             if let Some(job) = self.jobs.remove(&id) {
+                let outcome = match self.stops.take(job.handle) {
+                    Some(told) => told.judge(outcome),
+                    None => outcome,
+                };
                 self.ended.end(&job, outcome);
             }
             next = self.running.try_join_next_with_id();

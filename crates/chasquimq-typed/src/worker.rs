@@ -14,6 +14,7 @@ use crate::{
     job::TypedJob,
     outcome::JobError,
     run::{handler, Command, Runner},
+    stop::Stops,
 };
 
 /// A worker of jobs whose data is a `T`. Dropping it is a [`TypedWorker::close`] that nobody waits for.
@@ -27,6 +28,8 @@ pub struct TypedWorker<T> {
 impl<T: DeserializeOwned + Send + 'static> TypedWorker<T> {
     /// Connects, and runs `handler` for each job of the queue, as many at once as `options.concurrency`, each in a tokio task. What
     /// the handler returns is kept with the job. `server` and `queue` as for [`TypedQueue::connect`](crate::TypedQueue::connect).
+    ///
+    /// A job that somebody cancels, or whose `timeout` is over, runs on until its handler ends, which hears of it by [`TypedJob::cancelled`].
     ///
     /// A handler that panics fails the try. A job whose data is no `T` fails for good.
     /// # Errors
@@ -68,8 +71,9 @@ impl<T: DeserializeOwned + Send + 'static> TypedWorker<T> {
         // connects when a handler first needs it
         let jobs = Arc::new(Queue::new(connect, keys, |_| {}));
         let (commands, heard) = mpsc::unbounded_channel();
-        let run = self::handler(handler, jobs.clone(), &options.worker.id);
-        let runner = Runner::new(core, options, run, messages, jobs);
+        let stops = Arc::<Stops>::default();
+        let run = self::handler(handler, jobs.clone(), stops.clone(), &options.worker.id);
+        let runner = Runner::new(core, options, run, messages, jobs, stops);
         Ok(Self {
             commands,
             runner: Mutex::new(Some(tokio::spawn(runner.run(heard)))),

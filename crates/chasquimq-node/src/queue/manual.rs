@@ -20,6 +20,8 @@ pub struct NativeManualStep {
     pub token: String,
     /// Take the next job.
     pub fetch: bool,
+    /// Id of the worker that is told when it is cancelled.
+    pub worker: Option<String>,
     /// Shown as `processedBy`.
     pub worker_name: Option<String>,
     /// Lease of the job taken, ms.
@@ -143,6 +145,7 @@ fn to_step(step: NativeManualStep) -> std::result::Result<ManualStep, Error> {
         now_ms: step.now as u64,
         token: step.token,
         fetch: step.fetch,
+        worker: step.worker.unwrap_or_default(),
         worker_name: step.worker_name.unwrap_or_default(),
         lock_duration: to_duration(step.lock_duration),
         limiter: step.limiter.map(RateLimit::from),

@@ -1,6 +1,6 @@
 //! What a worker tells JavaScript.
 
-use chasquimq::worker::{CancelledJob, Failure, FailureState, Message};
+use chasquimq::worker::{CancelledJob, Failure, FailureState, Message, Taking};
 use napi::bindgen_prelude::{Float64Array, FnArgs};
 use napi_derive::napi;
 
@@ -57,17 +57,24 @@ pub struct WorkerMessage {
 pub struct NativeCancelled {
     /// Its id.
     pub id: String,
-    /// Under which claim it is held.
-    pub claim: f64,
+    /// Under which claim it is held; not of one that was taken manually.
+    pub claim: Option<f64>,
+    /// When one that was taken manually started, epoch ms.
+    pub started: Option<f64>,
     /// Why; may be empty.
     pub reason: String,
 }
 
 impl From<CancelledJob> for NativeCancelled {
     fn from(job: CancelledJob) -> Self {
+        let (claim, started) = match job.taking {
+            Taking::Claim(claim) => (Some(claim as f64), None),
+            Taking::Manual(started_ms) => (None, Some(started_ms as f64)),
+        };
         Self {
             id: job.id,
-            claim: job.claim as f64,
+            claim,
+            started,
             reason: job.reason,
         }
     }

@@ -202,6 +202,12 @@ impl NativeWorker {
         self.worker.tick(now as u64);
     }
 
+    /// Whether jobs that were taken manually are to be told when they are cancelled.
+    #[napi]
+    pub fn attend(&self, attends: bool) {
+        self.worker.attend(attends);
+    }
+
     /// Scans for jobs of lost workers, though nothing is fetched.
     #[napi]
     pub fn scan(&self) {

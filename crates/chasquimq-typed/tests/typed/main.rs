@@ -13,6 +13,7 @@ mod flow;
 mod limit;
 mod queue;
 mod run;
+mod stop;
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 

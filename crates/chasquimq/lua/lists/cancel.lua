@@ -1,9 +1,12 @@
 -- cancel: jobs that a call names (jobs/find), or a walk has met (lists/walk), are cancelled. What does not run has failed for good, or is gone.
 -- Of what runs its worker is told, and it is to fail, should it ever start again: its worker may be gone, or run on, and then give it back.
---   cancels:<owner>  hash: <claim>:<id> of a job that this worker runs -> why. The worker reads it as it renews its lease (transitions/renew_lease).
+--   cancels:<owner>  hash: <claim>:<id> of a job that this worker runs, or m<started_ms>:<id> of one that was taken manually by it -> why. The worker reads it
+--                    as it renews its lease (transitions/renew_lease).
 local Active = require('active')
 local FailUnstarted = require('fail_unstarted')
+local Lease = require('lease')
 local Locate = require('locate')
+local Lock = require('lock')
 local PendingIteration = require('pending_iteration')
 local State = require('state')
 local TakeOut = require('take_out')
@@ -21,6 +24,20 @@ end
 
 -- Of a call: asked, by whose marks their workers were asked to look.
 
+-- Tells the worker of a job; of one that was taken manually nobody, where no worker holds it any more.
+local function mark(queue, job, reason, told)
+  local owner, taking = job.active[3], State.whole(Active.claim_of(job.active))
+  local lease = Lease.key_of(queue.base, owner)
+  if Lock.is_manual(owner) then owner, taking = redis.call('GET', lease) or '', 'm' .. State.whole(job.active[1]) end
+  if owner == '' then return end
+  local marks = queue.base .. 'cancels:' .. owner
+  redis.call('HSET', marks, taking .. ':' .. job.id, reason)
+  if told[marks] then return end
+  redis.call('PEXPIRE', marks, math.max(redis.call('PTTL', lease), LEAST_MS))
+  WaitingWorkers.ask(queue.base, owner)
+  told[marks] = true
+end
+
 -- Jobs that were started: their workers are told once a call. Gives the ids of those that were not told the same before: one that leaves its frame is met
 -- twice by a walk.
 local function signal(queue, jobs, reason)
@@ -31,14 +48,7 @@ local function signal(queue, jobs, reason)
     if fields.df ~= text then
       fields.df = text
       Locate.store_fields(queue, job.id, fields)
-      local owner = job.active[3]
-      local marks = queue.base .. 'cancels:' .. owner
-      redis.call('HSET', marks, State.whole(Active.claim_of(job.active)) .. ':' .. job.id, reason)
-      if not told[marks] then
-        redis.call('PEXPIRE', marks, math.max(redis.call('PTTL', queue.base .. 'lease:' .. owner), LEAST_MS))
-        WaitingWorkers.ask(queue.base, owner)
-        told[marks] = true
-      end
+      mark(queue, job, reason, told)
       ids[#ids + 1] = job.id
     end
   end

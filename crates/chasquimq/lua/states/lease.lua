@@ -1,5 +1,5 @@
 -- lease: a key that lives as long as its worker is known to. A step gives the worker another lease_ms, unless a step did so a moment ago: the key
--- holds the second of the server's clock until which steps leave it as it is. Other holders put 1 there, which is long over.
+-- holds the second of the server's clock until which steps leave it as it is. Others put 1 there, which is long over; that of a job taken manually: states/lock.
 local MOST_UNTOUCHED = 0.05 -- of a lease
 
 local function key_of(base, owner)

@@ -1,5 +1,5 @@
 -- lock: who holds an active job. Its owner is a worker's id, behind all of whose tokens, <id>:<claim>.<slot> (jobs/frame), one lease stands;
--- or, for a job that was taken manually, <token>#<call>, which has a lease of its own.
+-- or, for a job that was taken manually, <token>#<call>, which has a lease of its own: that holds the id of the worker that took it, who is told of it.
 local Frame = require('frame')
 local Groups = require('groups')
 local Locate = require('locate')
@@ -27,9 +27,13 @@ local function check_lock(queue, job, token)
   return -6
 end
 
+local function is_manual(owner)
+  return owner:find('#', 1, true) ~= nil
+end
+
 -- What was taken manually leaves its holder: nobody needs its lease any more.
 local function free_lock(queue, owner)
-  if owner:find('#', 1, true) then redis.call('DEL', queue.base .. 'lease:' .. owner) end
+  if is_manual(owner) then redis.call('DEL', queue.base .. 'lease:' .. owner) end
 end
 
 -- A located job leaves the active ones, unfinished. Gives its state fields, which tell of its start, for the caller to store.
@@ -51,6 +55,7 @@ end
 return {
   owner_of = owner_of,
   check_lock = check_lock,
+  is_manual = is_manual,
   free_lock = free_lock,
   leave_active = leave_active,
 }

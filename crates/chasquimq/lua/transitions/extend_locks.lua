@@ -20,12 +20,13 @@ return function(keys, args)
     local id, token = locks[i], locks[i + 1]
     local job = Find.locate(queue, id)
     if token ~= '0' and Lock.check_lock(queue, job, token) == 0 then
-      local lease = base .. 'lease:' .. Lock.owner_of(job)
+      local owner = Lock.owner_of(job)
+      local lease = base .. 'lease:' .. owner
       if not extended[lease] then
         extended[lease] = true
         redis.call('PEXPIRE', lease, duration_ms)
         -- what a step left there (states/lease) says nothing of this
-        redis.call('SET', lease, 1, 'XX', 'KEEPTTL')
+        if not Lock.is_manual(owner) then redis.call('SET', lease, 1, 'XX', 'KEEPTTL') end
       end
     else
       failed[#failed + 1] = id

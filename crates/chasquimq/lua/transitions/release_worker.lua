@@ -1,5 +1,5 @@
 -- release_worker: a worker leaves. Gives up its lease, soon its memory too, and wakes another worker if jobs wait, or are delayed.
--- KEYS    base (also: state delayed prioritized waiting-workers resting wake lease:<owner> memo:<owner>:s)
+-- KEYS    base (also: state delayed prioritized waiting-workers resting wake lease:<owner> cancels:<owner> memo:<owner>:s)
 -- ARGV    owner
 -- RETURNS 0
 -- ERRORS  none      EVENTS none      COST O(1)
@@ -17,7 +17,7 @@ return function(keys, args)
 
   local queue = State.open(base)
 
-  redis.call('DEL', base .. 'lease:' .. owner)
+  redis.call('DEL', base .. 'lease:' .. owner, base .. 'cancels:' .. owner)
   -- a copy of a step may still be under way on a connection that broke: it must not take jobs for a worker that is gone
   redis.call('PEXPIRE', StepMemo.key_of(base, owner), MEMO_TTL_MS)
   WaitingWorkers.forget(base, owner)

@@ -2,7 +2,7 @@
 -- refuses a plain SET, but not this.
 -- KEYS    base (also: lease:<owner> cancels:<owner>)
 -- ARGV    owner, lease_ms (0 = it is left as it is), known (MessagePack array: what it has read before, and does not need any more)
--- RETURNS {1 | 0 (the lease was lost), <claim>:<id>, why, ...}
+-- RETURNS {1 | 0 (the lease was lost), <claim>:<id> | m<started_ms>:<id>, why, ...}
 -- ERRORS  none      EVENTS none      COST O(cancelled jobs)
 -- SOURCE  BullMQ 6.7 LockManager#extendLocks (differs: a lease is a worker's)
 -- FLAGS   allow-oom

@@ -3,9 +3,9 @@
 --         completed runs failed events trims wake limiter open metrics:<state> metrics:<state>:data
 --         lease:<owner> memo:<client>:<slot> logged logs:<id> de:<id>; of parents,
 --         in any queue: parents children:<id> processed:<id> ignored:<id> faults:<id> spans:<id> returned:<id> waiting-children)
--- ARGV    now_ms (epoch ms), client, slot, number, token (0 = no lock), lease_ms, worker_name, fetch_next (1|0), outcomes (MessagePack,
---         step/finish: none, or that of one job, as of a record), keeps (MessagePack, step/finish),
---         limits (MessagePack, as in step), then the result if it is large (step/finish)
+-- ARGV    now_ms (epoch ms), client, slot, number, token (0 = no lock), lease_ms, worker (id of the one that is told of the job taken, '' = none),
+--         worker_name, fetch_next (1|0), outcomes (MessagePack, step/finish: none, or that of one job, as of a record),
+--         keeps (MessagePack, step/finish), limits (MessagePack, as in step), then the result if it is large (step/finish)
 -- RETURNS {0 | -1 | -2 | -3 | -4 | -6 | -9, gated 0|1, next_due_ms or -1, limited_ms, then the job taken, as read_jobs gives it}
 -- ERRORS  -1 missing job, -2 missing lock, -3 not active, -4 pending children, -6 lock mismatch, -9 failed children
 -- EVENTS  completed, failed, retries-exhausted, delayed, waiting, active, drained      COST O(log n)
@@ -30,9 +30,9 @@ local HORIZON_MS = 60000
 return function(keys, args)
   local base = keys[1]
   local now_ms, client, slot, number, token, lease_ms = tonumber(args[1]), args[2], args[3], tonumber(args[4]), args[5], args[6]
-  local worker_name, fetch_next, outcomes, keeps = args[7], args[8], cmsgpack.unpack(args[9]), cmsgpack.unpack(args[10])
-  local limits = cmsgpack.unpack(args[11])
-  local large = #args > 11 and { unpack(args, 12) }
+  local worker, worker_name, fetch_next, outcomes, keeps = args[7], args[8], args[9], cmsgpack.unpack(args[10]), cmsgpack.unpack(args[11])
+  local limits = cmsgpack.unpack(args[12])
+  local large = #args > 12 and { unpack(args, 13) }
   local owner = token .. '#' .. client .. '.' .. slot .. '.' .. number
 
   local queue, known = Memo.open(base, client, slot, number)
@@ -78,7 +78,7 @@ return function(keys, args)
   if queue.fetched.taken > 0 then
     local first, place = queue.fetched.ids[1], queue.fetched.ids[2]
     id = first == 0 and place[1] or Frame.id_in(type(place) == 'table' and place[2] or nil, first)
-    if token ~= '0' then redis.call('SET', base .. 'lease:' .. owner, 1, 'PX', lease_ms) end
+    if token ~= '0' then redis.call('SET', base .. 'lease:' .. owner, worker, 'PX', lease_ms) end
   end
   Memo.remember(base, client, slot, number, { gated, due or -1, limited_ms, id })
   return answer(gated, due or -1, limited_ms, id)

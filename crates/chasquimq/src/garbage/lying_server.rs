@@ -178,6 +178,7 @@ async fn change(queue: &Queue, now_ms: u64) {
         now_ms,
         token: "t".to_owned(),
         fetch: true,
+        worker: String::new(),
         worker_name: String::new(),
         lock_duration: Duration::from_secs(30),
         limiter: None,

@@ -44,6 +44,8 @@ pub struct ManualStep {
     pub token: String,
     /// Take the next job. Not done when the job that ends is tried again at once.
     pub fetch: bool,
+    /// Id of the worker that is told when the job taken is cancelled ([`super::Message::cancelled`]); empty: nobody is.
+    pub worker: String,
     /// Shown as `processedBy` of the job taken; may be empty.
     pub worker_name: String,
     /// How long the job taken is held.
@@ -112,6 +114,7 @@ impl Queue {
         let mut args = vec![
             Arg::from(step.token.as_str()),
             Arg::Int(step.lock_duration.as_millis().max(1) as i64),
+            Arg::from(step.worker.as_str()),
             Arg::from(step.worker_name.as_str()),
             Arg::from(step.fetch && command != "retryJob"),
             Arg::from(outcomes.blob.as_slice()),

@@ -56,10 +56,35 @@ pub struct Message {
 pub struct CancelledJob {
     /// Its id.
     pub id: String,
-    /// Under which claim it is held: a later try of it is another matter.
-    pub claim: u64,
+    /// By which taking it is held: a later try of it is another matter.
+    pub taking: Taking,
     /// Why; may be empty.
     pub reason: String,
+}
+
+/// What tells a taking of a job from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taking {
+    /// A step of the worker's, by its claim.
+    Claim(u64),
+    /// A manual step, by the time at which the job started, epoch ms.
+    Manual(u64),
+}
+
+impl CancelledJob {
+    /// As `lua/lists/cancel.lua` marks it.
+    pub(crate) fn read(mark: &str, reason: String) -> Option<Self> {
+        let (taking, id) = mark.split_once(':')?;
+        let taking = match taking.strip_prefix('m') {
+            Some(started_ms) => Taking::Manual(started_ms.parse().ok()?),
+            None => Taking::Claim(taking.parse().ok()?),
+        };
+        Some(Self {
+            id: id.to_owned(),
+            taking,
+            reason,
+        })
+    }
 }
 
 impl Message {
@@ -132,6 +157,8 @@ pub(crate) enum Command {
     Emptied(Question),
     /// What nobody has drawn is to be taken back.
     TakeBack,
+    /// Whether it is to look whether jobs that were taken manually are cancelled.
+    Attend(bool),
     Scan,
     Close {
         done: oneshot::Sender<()>,

@@ -36,7 +36,7 @@ use client_clock::Reading;
 use idle::idle_wait::Waiter;
 pub use idle::{along::StepAlong, short_way::Told, standby::Standby};
 pub use manual::{ManualEnd, ManualStep, ManualStepped};
-pub use message::{CancelledJob, Message, RecordedBy, Sink};
+pub use message::{CancelledJob, Message, RecordedBy, Sink, Taking};
 use message::{Command, Question};
 pub use options::{GroupRules, RateLimit, WorkerOptions};
 pub use record::{
@@ -293,6 +293,12 @@ impl Worker {
     /// [`Worker::pause`].
     pub fn scan(&self) {
         self.command(Command::Scan);
+    }
+
+    /// Whether somebody wants to know at once when jobs that were taken manually, for this worker ([`ManualStep::worker`]), are cancelled: the worker looks as often as
+    /// it would renew its lease, should no message come.
+    pub fn attend(&self, attends: bool) {
+        self.command(Command::Attend(attends));
     }
 
     /// Waits until nothing waits, whatever keeps it from starting, and nothing is held. What is delayed does not count. False when the worker is paused, or

@@ -9,6 +9,8 @@ use crate::lost::Scan;
 pub(crate) struct Rounds {
     /// The lease is renewed.
     pub(crate) renewal: Option<Instant>,
+    /// Jobs that were taken manually are to be told when they are cancelled.
+    pub(crate) attends: bool,
     /// What the last renewal read of cancelled jobs, and the next one lets go.
     pub(crate) read_cancels: Vec<String>,
     /// It is looked whether the jobs that are held are this worker's still.

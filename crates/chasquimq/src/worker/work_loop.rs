@@ -284,6 +284,12 @@ impl Loop {
             Command::Heard => self.hear_life(),
             Command::Emptied(question) => self.ask_what_is_left(question),
             Command::TakeBack => self.take_back(true),
+            Command::Attend(attends) => {
+                self.rounds.attends = attends;
+                if attends && !self.holds_jobs() {
+                    self.rounds.renewal = self.options.lock_renew_time.map(|time| Instant::now() + time / 2);
+                }
+            }
             Command::Scan => {
                 if self.options.stalled_interval.is_some() && self.rounds.next_scan.is_none() {
                     self.rounds.next_scan = Some(Instant::now());
@@ -334,11 +340,15 @@ impl Loop {
 
     /// Without jobs there is no lease to renew: the step that takes some does it, wherever it is taken.
     fn next_renewal(&self) -> Option<Instant> {
-        let holds_jobs = match self.waiter.pending {
+        self.rounds.renewal.filter(|_| self.rounds.attends || self.holds_jobs())
+    }
+
+    /// As far as it is known here.
+    fn holds_jobs(&self) -> bool {
+        match self.waiter.pending {
             Pending::Lent => self.lent_jobs,
             _ => self.standing.in_flight.jobs() > 0,
-        };
-        self.rounds.renewal.filter(|_| holds_jobs)
+        }
     }
 
     /// A timer rang: find out which.

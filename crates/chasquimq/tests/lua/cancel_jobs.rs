@@ -5,9 +5,11 @@ use chasquimq::msgpack::Packer;
 use super::{
     add::by,
     change_jobs::change,
+    extend_locks::locks,
     find_jobs::{find, STATES},
     model::bulk::by_age,
     read_jobs::{full, fuller},
+    step_job::take,
 };
 use crate::given::{
     plan::Plan,
@@ -126,6 +128,27 @@ fn what_runs_is_told_to_its_worker_and_does_not_start_again() {
     assert_eq!(queue.step(step), "[[] [] -1 0 1]");
     let left = "2={am:1 as:1 df:The job was cancelled: why fr:boom po:1000} x={am:1 as:1 fo:1000 po:1000 rv:1}";
     queue.key_is("vitals", left);
+}
+
+#[test]
+fn the_worker_that_took_a_job_manually_is_told_while_its_lease_lasts() {
+    let mut queue = TestQueue::with(Plan::new().frame(1).record("x").record("y"));
+    let mut ear = queue.listen("w");
+    for number in 1..=3 {
+        take(&mut queue, number, "t");
+    }
+    queue.end_lease("t#c.1.3");
+    let locks = locks(&[("1", "t"), ("x", "t")]);
+    assert_eq!(run!(queue, EXTEND_LOCKS, 3_600_000, locks), "[]");
+    assert_eq!(cancel(&mut queue, &["y"]), "[2]");
+    assert_eq!(ear.heard(), 0);
+    assert_eq!(cancel(&mut queue, &["1", "x"]), "[2 2]");
+    assert_eq!(ear.heard(), 1);
+    queue.key_is("cancels:w", "set");
+    assert_eq!(
+        run!(queue, RENEW_LEASE, "w", 0, named(&[])),
+        "[1 m1000:1 why m1000:x why]"
+    );
 }
 
 #[test]

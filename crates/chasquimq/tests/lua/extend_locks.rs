@@ -8,7 +8,7 @@ use crate::given::{
     step::Step,
 };
 
-fn locks(pairs: &[(&str, &str)]) -> Vec<u8> {
+pub fn locks(pairs: &[(&str, &str)]) -> Vec<u8> {
     let mut packed = Packer::default();
     packed.array(pairs.len() * 2);
     for (id, token) in pairs {

@@ -7,10 +7,11 @@ use crate::given::{
 };
 
 #[test]
-fn the_lease_is_given_up() {
+fn the_lease_is_given_up_and_what_was_to_be_read() {
     let mut queue = TestQueue::fresh();
     queue.step(Step::by("w").want(1));
     queue.key_is("lease:w", "set");
+    queue.command("HSET", "cancels:w", &["m1000:1", "why"]);
     assert_eq!(run!(queue, RELEASE_WORKER, "w"), "0");
     queue.keys_are("");
 }

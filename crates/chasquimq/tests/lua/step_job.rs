@@ -32,6 +32,7 @@ fn step(queue: &mut TestQueue, call: &Call<'_>) -> String {
     script.arg(call.now_ms).arg("c").arg(1).arg(call.number).arg(call.token);
     script
         .arg(60_000)
+        .arg("w")
         .arg("bob")
         .arg(call.fetch)
         .arg(outcomes)
@@ -40,7 +41,8 @@ fn step(queue: &mut TestQueue, call: &Call<'_>) -> String {
     show_reply(&queue.carry_out_value(&script))
 }
 
-fn take(queue: &mut TestQueue, number: u64, token: &str) -> String {
+/// For the worker w.
+pub fn take(queue: &mut TestQueue, number: u64, token: &str) -> String {
     let call = Call {
         number,
         token,

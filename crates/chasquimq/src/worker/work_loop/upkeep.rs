@@ -18,7 +18,7 @@ use crate::{
     worker::{
         idle::idle_wait::Pending,
         manual::extend_locks,
-        message::{CancelledJob, Message},
+        message::{CancelledJob, Message, Taking},
         record::pack::pack_keep,
     },
 };
@@ -38,7 +38,9 @@ impl Loop {
     pub(super) async fn renew_lease(&mut self) {
         let renew_time = self.options.lock_renew_time;
         self.rounds.renewal = renew_time.map(|time| Instant::now() + time / 2);
-        let duration = renew_time.map_or(0, |_| self.options.lock_duration.as_millis() as u64);
+        // without jobs there is none
+        let renewed = renew_time.filter(|_| self.holds_jobs());
+        let duration = renewed.map_or(0, |_| self.options.lock_duration.as_millis() as u64);
         let mut known = Packer::default();
         known.array(self.rounds.read_cancels.len());
         for mark in &self.rounds.read_cancels {
@@ -81,8 +83,15 @@ impl Loop {
         let held: HashSet<(String, u64)> = self.standing.in_flight.ids().into_iter().collect();
         let mut cancelled = Vec::new();
         for (mark, job) in marks {
-            let is_held = held.contains(&(job.id.clone(), job.claim));
-            if !is_held && job.claim as i64 >= self.standing.step_number {
+            let (is_held, is_new) = match job.taking {
+                Taking::Claim(claim) => (
+                    held.contains(&(job.id.clone(), claim)),
+                    claim as i64 >= self.standing.step_number,
+                ),
+                // whoever took it knows
+                Taking::Manual(_) => (true, false),
+            };
+            if !is_held && is_new {
                 self.rounds.renewal = Some(Instant::now() + LOOK_AGAIN);
                 continue;
             }
@@ -263,12 +272,7 @@ fn read_renewal(mut reply: Reply) -> Result<(bool, Vec<(String, CancelledJob)>)>
     let mut marks = Vec::new();
     while !reply.is_empty() {
         let (mark, reason) = (reply.text()?, reply.text()?);
-        let job = mark.split_once(':').map(|(claim, id)| CancelledJob {
-            id: id.to_owned(),
-            claim: claim.parse().unwrap_or_default(),
-            reason,
-        });
-        marks.extend(job.map(|job| (mark, job)));
+        marks.extend(CancelledJob::read(&mark, reason).map(|job| (mark, job)));
     }
     Ok((was_there, marks))
 }
