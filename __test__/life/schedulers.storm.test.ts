@@ -9,7 +9,7 @@ const SCHEDULERS = 200;
 // `STORM_PROCESSES=25 STORM_SECONDS=300` make it as long and as wide as one of a whole deployment: two generations are there at a time
 const { STORM_PROCESSES = '4', STORM_SECONDS = '0' } = process.env;
 /** They differ by 2 s. */
-const SKEWS = Array.from({ length: Number(STORM_PROCESSES) }, (_, i) => [-1000, 0, 1000, 300][i % 4] as number);
+const SKEWS = Array.from({ length: Number(STORM_PROCESSES) }, (_, i) => [-1000, 0, 1000, 300][i % 4]);
 const ROUNDS = 5;
 const LEAST_MS = Number(STORM_SECONDS) * 1000;
 const EVERY_MS = 1000;

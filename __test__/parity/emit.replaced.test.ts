@@ -1,8 +1,9 @@
 // Pins that who puts an `emit` of its own in the place of a class's hears all events, though nobody listens for them.
+import type { EventEmitter } from 'node:events';
 import { describe, expect, it, vi } from 'vitest';
 import { libraries } from '../support/libraries.js';
 import { useStage } from '../support/stage.js';
-import { until } from '../support/waiting.js';
+import { EventLog, until } from '../support/waiting.js';
 
 const ENDS = new Set<unknown>(['active', 'progress', 'completed', 'failed', 'drained']);
 
@@ -37,4 +38,22 @@ describe.each(libraries)('$name: an emit that is replaced', ({ lib }) => {
     await queue.add('job', {});
     expect(emit.mock.calls.map(([event]) => event as unknown)).toContain('waiting');
   });
+
+  it.each(['Queue', 'QueueEvents', 'Worker'] as const)(
+    'of the class %s is called for all of its objects',
+    async (name) => {
+      const emit = vi.spyOn(lib[name].prototype as EventEmitter, 'emit');
+      try {
+        const queue = stage.queue();
+        stage.worker(async () => {});
+        const completed = new EventLog(stage.events(), ['completed']);
+        await queue.add('job', {});
+        await completed.get('completed');
+        const told = { Queue: 'waiting', QueueEvents: 'active', Worker: 'completed' }[name];
+        await until(told, () => emit.mock.calls.some(([event]) => event === told));
+      } finally {
+        emit.mockRestore();
+      }
+    },
+  );
 });

@@ -60,4 +60,31 @@ describe.each(libraries)('$name: job.ownMembers', ({ lib }) => {
     await job.updateData({ colour: 'green' });
     expect({ ...job }.data as unknown).toEqual({ colour: 'green' });
   });
+
+  it('what a processor keeps on its job meets nothing of the library', async () => {
+    const names = [
+      ...['call', 'knownId', 'decoded', 'noteGiven', 'holdTexts', 'adoptExtra', 'adoptOptions', 'shareOptions'],
+      ...[
+        'changedOpts',
+        'optionsText',
+        'recordResult',
+        'recordCompletion',
+        'recordTrace',
+        'recordFailure',
+        'asStored',
+        'signal',
+      ],
+    ];
+    const queue = stage.queue();
+    const worker = stage.worker(async (job) => {
+      Object.assign(job, Object.fromEntries(names.map((name) => [name, name])));
+      await job.updateProgress(50);
+      if (job.attemptsMade === 0) throw new Error('once');
+      return names.map((name) => (job as unknown as Record<string, unknown>)[name]);
+    });
+    const completed = new EventLog(worker, ['completed']);
+    await queue.add('paint', {}, { attempts: 2 });
+    await completed.get('completed');
+    expect(await fetchJob(queue, '1')).toMatchObject({ returnvalue: names, progress: 50, attemptsMade: 2 });
+  });
 });

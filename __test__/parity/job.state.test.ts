@@ -74,4 +74,10 @@ describe.each(libraries)('$name: job.state', ({ lib }) => {
     await job.remove();
     expect([await job.getState(), await predicates(job)]).toEqual(['unknown', none]);
   });
+
+  it('is what the is methods tell, whatever a getState of its own says', async () => {
+    const job = await stage.queue().add('job', {});
+    job.getState = async () => ((await job.isWaiting()) ? 'active' : 'unknown');
+    expect([await job.getState(), await predicates(job)]).toEqual(['active', { ...none, waiting: true }]);
+  });
 });

@@ -116,6 +116,21 @@ describe.each(libraries)('$name: subclasses', ({ lib }) => {
     expect(new Brief(queue, 'job', {}).key('meta')).toBe(queue.toKey('meta'));
   });
 
+  it('of queues that give jobs in a way of their own do so in lists, too', async () => {
+    class Opening extends lib.Queue {
+      override async getJob(id: string): Promise<Job | undefined> {
+        const job = await super.getJob(id);
+        if (job) job.data = { opened: job.data as unknown };
+        return id === '2' ? undefined : job;
+      }
+    }
+    const queue = stage.watch(new Opening(stage.queueName, { connection: { ...connection } }));
+    await queue.addBulk([1, 2, 3].map((data) => ({ name: 'job', data })));
+    const data = [{ opened: 1 }, { opened: 3 }];
+    expect((await queue.getWaiting()).map((job) => job.data as unknown)).toEqual(data);
+    expect((await queue.getJobs(['waiting'], 0, 1, true)).map((job) => job.id)).toEqual(['1']);
+  });
+
   it('of workers make jobs of what is stored', async () => {
     class Maker extends lib.Worker {
       make(data: JobJson, id: string): Job {

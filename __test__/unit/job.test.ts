@@ -1,4 +1,5 @@
 // Pins what a Job shows of what it holds.
+import { RECORD_TRACE } from '../../src/job/members.js';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { Job } from '../../src/job/job.js';
@@ -102,7 +103,7 @@ describe('its forms', () => {
 describe('a failed try', () => {
   const traces = (limit: number | undefined) => {
     const job = delivered({ stacktrace: '["a","b"]' }, JSON.stringify({ stackTraceLimit: limit }));
-    return JSON.parse(job.recordTrace({ stack: 'c' })) as unknown;
+    return JSON.parse(job[RECORD_TRACE]({ stack: 'c' })) as unknown;
   };
 
   it('adds its stack trace, of which the newest are kept', () => {

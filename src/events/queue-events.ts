@@ -191,7 +191,7 @@ export class QueueEvents<
 
   /** @internal */
   get [IS_EMIT_REPLACED](): boolean {
-    return this.emit !== QueueEvents.prototype.emit;
+    return this.emit !== ownEmit;
   }
 
   /** @internal @param name that of an event, or `<event>:<job id>` */
@@ -281,3 +281,6 @@ function decodeArgs(event: string, stored: StoredArgs): Record<string, unknown> 
   if (event === 'delayed') return { ...stored, delay: Number(stored.delay) };
   return stored;
 }
+
+// eslint-disable-next-line @typescript-eslint/unbound-method -- compared, not called
+const { emit: ownEmit } = QueueEvents.prototype;

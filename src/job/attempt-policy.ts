@@ -2,6 +2,7 @@
  * What becomes of an attempt: whether a job may start, and whether another attempt follows one that failed. The dispatcher and
  * jobs that users run themselves go by the same rules.
  */
+import { CHANGED_OPTS, RECORD_TRACE } from './members.js';
 import { JOB_EXPIRED_ERROR, JobExpiredError } from '../errors/job-expired-error.js';
 import { JobTimeoutError } from '../errors/job-timeout-error.js';
 import { UnrecoverableError } from '../errors/unrecoverable-error.js';
@@ -21,10 +22,10 @@ export interface AttemptPolicy {
 export interface AttemptedJob extends MinimalJob {
   readonly attemptsStarted: number;
   readonly deferredFailure: string;
-  readonly changedOpts: string | undefined;
+  readonly [CHANGED_OPTS]: string | undefined;
   /** The processor said that the job is not to be tried again. */
   readonly isDiscarded?: boolean;
-  recordTrace(error: unknown): string;
+  [RECORD_TRACE](error: unknown): string;
 }
 
 /** What the engine is told of an attempt that failed. It decides whether there is another one. */
@@ -78,7 +79,7 @@ export function failureOf(
   job.failedReason = reason as string;
   const failure: AttemptFailure = {
     // first: what follows reads the options, and those that nobody has read are not compared
-    changedOpts: job.changedOpts,
+    changedOpts: job[CHANGED_OPTS],
     reason,
     stacktrace: '',
     unrecoverable: isUnrecoverable(job, error),
@@ -86,7 +87,7 @@ export function failureOf(
   };
   // a strategy sees the traces of earlier attempts
   if (needsStrategy(job, failure, policy)) return askStrategy(job, error, failure, policy);
-  failure.stacktrace = job.recordTrace(error);
+  failure.stacktrace = job[RECORD_TRACE](error);
   return failure;
 }
 
@@ -133,6 +134,6 @@ async function askStrategy(
   if (Number.isNaN(ms)) throw new TypeError(`Backoff strategy ${String(backoff.type)} gave a delay that is no number`);
   // Only -1 has a meaning of its own: no further attempt. What else lies in the past is due.
   failure.delay = Math.min(ms, LONGEST_DELAY_MS);
-  failure.stacktrace = job.recordTrace(error);
+  failure.stacktrace = job[RECORD_TRACE](error);
   return failure;
 }

@@ -1,4 +1,5 @@
 /** Jobs that are made to be added: each is checked and its texts are written before any is sent. */
+import { ADOPT_OPTIONS, SHARE_OPTIONS } from './members.js';
 import { COMMANDS } from '../connection/members.js';
 import { FlowEncoder, namedParent } from '../add/flow-encoder.js';
 import {
@@ -23,8 +24,8 @@ export const BLANK: JobsOptions = Object.freeze(normaliseOptions(undefined));
 interface NewJob extends AddedJob {
   timestamp: number;
   asJSON(): JobJson;
-  adoptOptions(opts: JobsOptions, now: number): void;
-  shareOptions(sibling: unknown): void;
+  [ADOPT_OPTIONS](opts: JobsOptions, now: number): void;
+  [SHARE_OPTIONS](sibling: unknown): void;
 }
 
 /** The class of the jobs. */
@@ -79,7 +80,7 @@ export function createJob<J extends NewJob>(
       return producer.add(job, now, text, NO_OPTIONS);
     }
     const checked = producer.options.check(job.name, text, opts);
-    job.adoptOptions(checked.opts, now);
+    job[ADOPT_OPTIONS](checked.opts, now);
     if (checked.opts.parent) return addChildren(queue, [{ job, data: text, checked }], now).then(([child]) => child);
     return addOne(producer, job, opts.timestamp ? undefined : now, text, checked);
   } catch (error) {
@@ -128,7 +129,7 @@ export function createJobs<J extends NewJob>(
         checked = producer.options.check(job.name, text, opts);
         given = opts;
       }
-      job.adoptOptions(checked.opts, now);
+      job[ADOPT_OPTIONS](checked.opts, now);
       encoder.append(job.name, text, checked.text);
     });
   } catch (error) {
@@ -158,8 +159,8 @@ export function checkedJob<J extends NewJob>(
   const job = new Job(queue, checkName(name) as never, data as never, BLANK, id);
   const text = encodeData(data);
   const checked = options.check(job.name, text, opts, parent);
-  if (before && before.parent === parent && before.checked === checked) job.shareOptions(before.job);
-  else job.adoptOptions(parent ? { ...checked.opts, parent } : checked.opts, now);
+  if (before && before.parent === parent && before.checked === checked) job[SHARE_OPTIONS](before.job);
+  else job[ADOPT_OPTIONS](parent ? { ...checked.opts, parent } : checked.opts, now);
   return { job, data: text, checked, parent };
 }
 

@@ -6,6 +6,7 @@
  * they are first read. They are accessors: own ones of jobs that were asked for, and of the prototype for those of the hot
  * path (added, or taken by a worker), so that `toJSON()` and inspection show them, a spread (`{ ...job }`) does not.
  */
+import * as inner from './members.js';
 import { COMMANDS } from '../connection/members.js';
 import { rowsOf } from '../connection/log-rows.js';
 import { inspect } from 'node:util';
@@ -56,6 +57,14 @@ const STACKTRACE = Symbol('stacktrace');
 const OPTS_GIVEN = Symbol('opts given');
 /** Bits that say which of them still hold text. */
 const ENCODED = Symbol('encoded');
+// Methods of its own: a program may call members of its jobs what it likes.
+const DECODED = Symbol('decoded');
+const NOTE_GIVEN = Symbol('note given');
+const HOLD_TEXTS = Symbol('hold texts');
+const ADOPT_EXTRA = Symbol('adopt extra');
+const CALL = Symbol('call');
+const KNOWN_ID = Symbol('known id');
+const IS_IN = Symbol('is in');
 const DATA_TEXT = 1;
 const OPTS_TEXT = 2;
 /** `opts` is an object shared with other jobs, to be copied before anyone sees it. */
@@ -159,12 +168,12 @@ export class Job<
     this.token = undefined;
     this.processedBy = undefined;
     if (opts !== BLANK) {
-      this.adoptOptions(normaliseOptions(opts), Date.now());
+      this[inner.ADOPT_OPTIONS](normaliseOptions(opts), Date.now());
     }
   }
 
   /** @internal Takes over normalised options, which other jobs may share, and the fields that follow from them. */
-  adoptOptions(opts: JobsOptions, now: number): void {
+  [inner.ADOPT_OPTIONS](opts: JobsOptions, now: number): void {
     this[OPTS] = opts;
     this.delay = opts.delay as number;
     this.priority = opts.priority || 0;
@@ -176,7 +185,7 @@ export class Job<
   }
 
   /** @internal Takes over the options of a sibling that was made at the same time, and the fields that follow from them. */
-  shareOptions(sibling: Job): void {
+  [inner.SHARE_OPTIONS](sibling: Job): void {
     this[OPTS] = sibling[OPTS];
     this.delay = sibling.delay;
     this.priority = sibling.priority;
@@ -190,7 +199,7 @@ export class Job<
   // ---- Lazily decoded members
 
   /** A member that held text until now; a frozen job gets it beside itself. */
-  private decoded(
+  private [DECODED](
     member: typeof DATA | typeof RETURNVALUE | typeof STACKTRACE,
     bit: number,
     decode: (text: string) => unknown,
@@ -203,7 +212,7 @@ export class Job<
 
   /** What the job is about: the value given to `add`, as it comes back from JSON. */
   get data(): DataType {
-    if (this[ENCODED] & DATA_TEXT) return this.decoded(DATA, DATA_TEXT, parse) as DataType;
+    if (this[ENCODED] & DATA_TEXT) return this[DECODED](DATA, DATA_TEXT, parse) as DataType;
     return this[DATA] as DataType;
   }
 
@@ -219,7 +228,7 @@ export class Job<
       const opts = this[OPTS];
       const read = (): JobsOptions => (typeof opts === 'string' ? storedOptions(opts, this.parent) : copyOptions(opts));
       if (Object.isFrozen(this)) return onceInSideTable(this, OPTS, read) as JobsOptions;
-      this.noteGiven();
+      this[NOTE_GIVEN]();
       this[OPTS] = read();
       this[ENCODED] = encoded & ~(OPTS_TEXT | OPTS_SHARED);
     }
@@ -227,14 +236,14 @@ export class Job<
   }
 
   /** Keeps the text of options that are read or replaced. */
-  private noteGiven(): void {
+  private [NOTE_GIVEN](): void {
     if (!(this[ENCODED] & OPTS_TEXT)) return;
     if (Object.isExtensible(this)) this[OPTS_GIVEN] = this[OPTS] as string;
     else sideTable(this)[OPTS_GIVEN] = this[OPTS];
   }
 
   /** @internal The options that count when the job ends, JSON text; undefined unless the processor has changed them. */
-  get changedOpts(): string | undefined {
+  get [inner.CHANGED_OPTS](): string | undefined {
     // most processors read no options: then there is no text to compare with, nor a field for it
     if (this[ENCODED] & OPTS_TEXT) return undefined;
     const given = this[OPTS_GIVEN] ?? (Object.isExtensible(this) ? undefined : (sideTable(this)[OPTS_GIVEN] as string));
@@ -244,12 +253,12 @@ export class Job<
   }
 
   /** @internal The text of its options, unless somebody has read or replaced them. */
-  get optionsText(): string | undefined {
+  get [inner.OPTIONS_TEXT](): string | undefined {
     return this[ENCODED] & OPTS_TEXT ? (this[OPTS] as string) : undefined;
   }
 
   set opts(opts: JobsOptions) {
-    this.noteGiven();
+    this[NOTE_GIVEN]();
     this[ENCODED] &= ~(OPTS_TEXT | OPTS_SHARED);
     this[OPTS] = opts;
   }
@@ -259,7 +268,7 @@ export class Job<
    * @defaultValue null
    */
   get returnvalue(): ReturnType {
-    if (this[ENCODED] & RETURNVALUE_TEXT) return this.decoded(RETURNVALUE, RETURNVALUE_TEXT, parse) as ReturnType;
+    if (this[ENCODED] & RETURNVALUE_TEXT) return this[DECODED](RETURNVALUE, RETURNVALUE_TEXT, parse) as ReturnType;
     return this[RETURNVALUE] as ReturnType;
   }
 
@@ -273,7 +282,7 @@ export class Job<
    * @defaultValue null on a job just added
    */
   get stacktrace(): string[] | null {
-    if (this[ENCODED] & STACKTRACE_TEXT) return this.decoded(STACKTRACE, STACKTRACE_TEXT, tracesFrom) as string[];
+    if (this[ENCODED] & STACKTRACE_TEXT) return this[DECODED](STACKTRACE, STACKTRACE_TEXT, tracesFrom) as string[];
     return this[STACKTRACE] as string[] | null;
   }
 
@@ -383,18 +392,18 @@ export class Job<
   /** @internal The same, whatever the user's class says. */
   static plainFromNative<T = any, R = any, N extends string = string>(queue: JobQueue, found: NativeJob): Job<T, R, N> {
     const job = new this<T, R, N>(queue, found.name as N, undefined as T, BLANK, found.id);
-    job.holdTexts(found.data, found.opts, found.extra.stacktrace);
+    job[HOLD_TEXTS](found.data, found.opts, found.extra.stacktrace);
     job.delay = 0;
     job.timestamp = found.timestamp;
     job.processedOn = found.processedOn || undefined;
-    job.adoptExtra(found.extra);
+    job[ADOPT_EXTRA](found.extra);
     bearMembers(job, Job.prototype);
     return job;
   }
 
   /** @internal A job that was read stands in an object that code of the user's makes of it. */
   static remade<J extends Job>(read: Job, make: (json: JobJson, id: string) => J): J {
-    const job = make(read.asStored(), read.id as string);
+    const job = make(read[inner.AS_STORED](), read.id as string);
     if (read.token !== undefined) job.token = read.token;
     const opts = read[OPTS];
     if (typeof opts === 'string' && Object.isExtensible(job)) job[OPTS_GIVEN] = opts;
@@ -416,7 +425,7 @@ export class Job<
     siblings: NativeSiblings | undefined,
   ): Job {
     const job = new this(queue, name, undefined, BLANK, id);
-    job.holdTexts(data, opts, undefined);
+    job[HOLD_TEXTS](data, opts, undefined);
     job.delay = 0;
     job.attemptsStarted = 1;
     job.timestamp = timestamp;
@@ -426,7 +435,7 @@ export class Job<
     job.processedBy = processedBy;
     if (extra) {
       job[STACKTRACE] = extra.stacktrace;
-      job.adoptExtra(extra);
+      job[ADOPT_EXTRA](extra);
     } else if (siblings) {
       job.parentKey = siblings.parentKey;
       job.parent = parentFromText(siblings.parent);
@@ -435,14 +444,14 @@ export class Job<
   }
   /* eslint-enable @typescript-eslint/no-explicit-any */
 
-  private holdTexts(data: string, opts: string, stacktrace: string | undefined): void {
+  private [HOLD_TEXTS](data: string, opts: string, stacktrace: string | undefined): void {
     this[DATA] = data;
     this[OPTS] = opts;
     this[STACKTRACE] = stacktrace;
     this[ENCODED] = DATA_TEXT | OPTS_TEXT | STACKTRACE_TEXT;
   }
 
-  private adoptExtra(extra: NativeJobExtra): void {
+  private [ADOPT_EXTRA](extra: NativeJobExtra): void {
     if (extra.id !== undefined) this.id = extra.id;
     if (extra.progress !== undefined)
       this.progress = parseStored<ProgressType | null>(extra.progress, null) ?? (0 as ProgressType);
@@ -476,13 +485,13 @@ export class Job<
   // ---- How the job ended
 
   /** @internal The processor returned. As in BullMQ an empty value shows as undefined; what is stored is exact. */
-  recordResult(value: ReturnType): void {
+  [inner.RECORD_RESULT](value: ReturnType): void {
     this[ENCODED] &= ~RETURNVALUE_TEXT;
     this[RETURNVALUE] = value || undefined;
   }
 
   /** @internal The completion is in the queue. */
-  recordCompletion(finishedOn: number | undefined): void {
+  [inner.RECORD_COMPLETION](finishedOn: number | undefined): void {
     this.finishedOn = finishedOn;
     this.attemptsMade += 1;
   }
@@ -491,7 +500,7 @@ export class Job<
    * @internal The processor threw: adds the stack trace.
    * @returns the JSON text of the stack traces to store
    */
-  recordTrace(error: unknown): string {
+  [inner.RECORD_TRACE](error: unknown): string {
     this.updateStacktrace(error as Error);
     return textOfTraces(this.stacktrace ?? []);
   }
@@ -510,7 +519,7 @@ export class Job<
   }
 
   /** @internal The failed attempt is in the queue. */
-  recordFailure(failure: FailureReply, finishedOn: number | undefined): void {
+  [inner.RECORD_FAILURE](failure: FailureReply, finishedOn: number | undefined): void {
     this.attemptsMade = failure.attemptsMade;
     if (failure.isFinal) this.finishedOn = finishedOn || undefined;
     this.delay = failure.delay ?? this.delay;
@@ -530,6 +539,11 @@ export class Job<
    */
   get signal(): AbortSignal | undefined {
     return batchMember(this)?.signal ?? manualHold(this)?.signalOf(this);
+  }
+
+  /** Keeps what a processor puts there, the signal that it is given, say, as BullMQ's jobs do. */
+  set signal(signal: AbortSignal | undefined) {
+    Object.defineProperty(this, 'signal', { value: signal, writable: true, enumerable: true, configurable: true });
   }
 
   /**
@@ -561,7 +575,7 @@ export class Job<
   }
 
   /** @internal The job as it is stored: `data`, `returnvalue` and `stacktrace` are the texts, and `failedReason`, unlike that of `asJSON()`, the reason itself. */
-  asStored(): JobJson {
+  [inner.AS_STORED](): JobJson {
     const encoded = this[ENCODED];
     const text = (member: typeof DATA | typeof RETURNVALUE | typeof STACKTRACE, bit: number): unknown =>
       encoded & bit ? this[member] : JSON.stringify(this[member] ?? undefined);
@@ -590,14 +604,14 @@ export class Job<
   async updateData(data: DataType): Promise<void> {
     const text = encodeData(data);
     this.data = data;
-    await this.call((native, id) => native.updateData(id, text));
+    await this[CALL]((native, id) => native.updateData(id, text));
   }
 
   /** Stores the job's progress, and emits `progress` on its queue or worker. */
   async updateProgress(progress: ProgressType): Promise<void> {
     this.progress = progress;
     const text = JSON.stringify(progress) ?? 'null';
-    await this.call((native, id) => native.updateProgress(id, text));
+    await this[CALL]((native, id) => native.updateProgress(id, text));
     this.queue.emit('progress', this, progress);
   }
 
@@ -606,7 +620,7 @@ export class Job<
    * @returns the number of rows now kept: at most `opts.keepLogs`
    */
   async log(logRow: string): Promise<number> {
-    return Job.addJobLog(this.queue, this.knownId(), logRow, this.opts.keepLogs);
+    return Job.addJobLog(this.queue, this[KNOWN_ID](), logRow, this.opts.keepLogs);
   }
 
   /**
@@ -623,7 +637,7 @@ export class Job<
   /** Removes the job's log, but for the newest `keepLogs` rows; or, with less than 0, as many of the oldest. */
   async clearLogs(keepLogs?: number): Promise<void> {
     const rows = rowsOf(keepLogs);
-    await this.call((native, id) => native.clearLogs(id, rows));
+    await this[CALL]((native, id) => native.clearLogs(id, rows));
   }
 
   /**
@@ -632,7 +646,7 @@ export class Job<
    * @throws (rejects) Error when a worker holds the job
    */
   async remove({ removeChildren = true }: { removeChildren?: boolean } = {}): Promise<void> {
-    const id = this.knownId();
+    const id = this[KNOWN_ID]();
     const call = this.queue[COMMANDS].startingParents((native) => native.remove(id, Boolean(removeChildren)));
     const removed = await callAbout(this.queue, id, call);
     if (!removed) throw new Error(`Job ${this.id} could not be removed because it is locked by another worker`);
@@ -642,7 +656,7 @@ export class Job<
   /** Puts a finished job back in the waiting list. */
   async retry(state: FinishedStatus = 'failed', opts: RetryOptions = {}): Promise<void> {
     const { resetAttemptsMade, resetAttemptsStarted } = opts;
-    const [id, lifo] = [this.knownId(), Boolean(this.opts.lifo)];
+    const [id, lifo] = [this[KNOWN_ID](), Boolean(this.opts.lifo)];
     await this.queue[COMMANDS].starting((native) =>
       native.retryJob(id, String(state), lifo, Boolean(resetAttemptsMade), Boolean(resetAttemptsStarted), Date.now()),
     );
@@ -663,7 +677,7 @@ export class Job<
 
   /** Puts a delayed job in the waiting list now. */
   async promote(): Promise<void> {
-    await this.queue[COMMANDS].starting((native) => native.promote(this.knownId(), Date.now()));
+    await this.queue[COMMANDS].starting((native) => native.promote(this[KNOWN_ID](), Date.now()));
     this.delay = 0;
   }
 
@@ -676,7 +690,7 @@ export class Job<
     const isText = typeof delay === 'string' && (delay as string).trim() !== '';
     const ms = isText ? Number(delay) : delay;
     if (!Number.isFinite(ms)) throw new RangeError('delay must be a finite number of milliseconds');
-    await this.queue[COMMANDS].starting((native) => native.changeDelay(this.knownId(), ms, Date.now()));
+    await this.queue[COMMANDS].starting((native) => native.changeDelay(this[KNOWN_ID](), ms, Date.now()));
     this.delay = delay;
   }
 
@@ -688,7 +702,7 @@ export class Job<
   async changePriority(opts: { priority?: number; lifo?: boolean }): Promise<void> {
     const priority = Number(opts.priority ?? 0);
     checkPriority(priority);
-    await this.call((native, id) => native.changePriority(id, priority, Boolean(opts.lifo)));
+    await this[CALL]((native, id) => native.changePriority(id, priority, Boolean(opts.lifo)));
     this.priority = priority;
   }
 
@@ -702,7 +716,7 @@ export class Job<
     const left = timestamp - now;
     const delay = left > 0 ? left : 0;
     const due = now + Math.min(delay, LONGEST_DELAY_MS);
-    await this.call((native, id) => native.moveToDelayed(id, due, unlockedOr(token), now));
+    await this[CALL]((native, id) => native.moveToDelayed(id, due, unlockedOr(token), now));
     this.delay = delay;
     manualHold(this)?.release();
     recordJob(this.queue, this, 'delayed');
@@ -714,7 +728,7 @@ export class Job<
    * @returns milliseconds for which the queue is still rate limited, or 0
    */
   async moveToWait(token?: string): Promise<number> {
-    const left = await this.call((native, id) => native.moveToWait(id, unlockedOr(token), Date.now()));
+    const left = await this[CALL]((native, id) => native.moveToWait(id, unlockedOr(token), Date.now()));
     manualHold(this)?.release();
     recordJob(this.queue, this, 'waiting');
     return left;
@@ -725,7 +739,7 @@ export class Job<
    * @returns 1, or 0 when the token does not hold the job
    */
   async extendLock(token: string, duration: number): Promise<number> {
-    const id = this.knownId();
+    const id = this[KNOWN_ID]();
     const failed = await callAbout(this.queue, id, extendLocks(this.queue, [{ id, token }], duration));
     return failed.length === 0 ? 1 : 0;
   }
@@ -740,7 +754,7 @@ export class Job<
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- BullMQ's type: its values go on to `fromJSON`
   moveToCompleted(returnValue: ReturnType, token: string, fetchNext = true): Promise<void | any[]> {
     const call = completeManually(this.queue, this, returnValue, token, fetchNext);
-    return callAbout(this.queue, this.knownId(), call);
+    return callAbout(this.queue, this[KNOWN_ID](), call);
   }
 
   /**
@@ -749,42 +763,46 @@ export class Job<
    */
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- as above
   moveToFailed<E extends Error>(err: E, token: string, fetchNext = false): Promise<void | any[]> {
-    return callAbout(this.queue, this.knownId(), failManually(this.queue, this, err, token, fetchNext));
+    return callAbout(this.queue, this[KNOWN_ID](), failManually(this.queue, this, err, token, fetchNext));
   }
 
   /** The state the job is in, or `unknown` when it is gone. */
   async getState(): Promise<JobState | 'unknown'> {
-    return (await this.call((native, id) => native.getState(id))) as JobState | 'unknown';
+    return (await this[CALL]((native, id) => native.getState(id))) as JobState | 'unknown';
+  }
+
+  private async [IS_IN](state: JobState): Promise<boolean> {
+    return (await this[CALL]((native, id) => native.getState(id))) === state;
   }
 
   /** Whether the job has completed. */
-  async isCompleted(): Promise<boolean> {
-    return (await this.getState()) === 'completed';
+  isCompleted(): Promise<boolean> {
+    return this[IS_IN]('completed');
   }
 
   /** Whether the job has failed for good. */
-  async isFailed(): Promise<boolean> {
-    return (await this.getState()) === 'failed';
+  isFailed(): Promise<boolean> {
+    return this[IS_IN]('failed');
   }
 
   /** Whether the job waits for its time. */
-  async isDelayed(): Promise<boolean> {
-    return (await this.getState()) === 'delayed';
+  isDelayed(): Promise<boolean> {
+    return this[IS_IN]('delayed');
   }
 
   /** Whether a worker holds the job. */
-  async isActive(): Promise<boolean> {
-    return (await this.getState()) === 'active';
+  isActive(): Promise<boolean> {
+    return this[IS_IN]('active');
   }
 
   /** False for a job with a priority, which is `prioritized`. */
-  async isWaiting(): Promise<boolean> {
-    return (await this.getState()) === 'waiting';
+  isWaiting(): Promise<boolean> {
+    return this[IS_IN]('waiting');
   }
 
   /** Whether the job waits for its children. */
-  async isWaitingChildren(): Promise<boolean> {
-    return (await this.getState()) === 'waiting-children';
+  isWaitingChildren(): Promise<boolean> {
+    return this[IS_IN]('waiting-children');
   }
 
   /**
@@ -794,7 +812,7 @@ export class Job<
    * @throws (rejects) Error with the failed reason, or when the time is over, the job is gone or its worker closes
    */
   waitUntilFinished(queueEvents: JobEvents, ttl?: number): Promise<ReturnType> {
-    return waitUntilFinished<ReturnType>(this.queue, this.knownId(), this.name, queueEvents, ttl);
+    return waitUntilFinished<ReturnType>(this.queue, this[KNOWN_ID](), this.name, queueEvents, ttl);
   }
 
   /**
@@ -804,7 +822,7 @@ export class Job<
   async removeDeduplicationKey(): Promise<boolean> {
     if (!this.deduplicationId) return false;
     const { native } = this.queue[COMMANDS];
-    return (await native.removeDeduplicationKey(String(this.deduplicationId), this.knownId())) === 1;
+    return (await native.removeDeduplicationKey(String(this.deduplicationId), this[KNOWN_ID]())) === 1;
   }
 
   // ---- Children
@@ -815,19 +833,19 @@ export class Job<
    * `failed` a page is those from rank `cursor` on, up to the one before rank `count`.
    */
   async getDependencies(opts: DependenciesOpts = {}): Promise<Dependencies> {
-    return this.call((native, id) => readDependencies(native, id, opts));
+    return this[CALL]((native, id) => readDependencies(native, id, opts));
   }
 
   /** Numbers of children of the kinds that are true, or of all kinds when none is. */
   async getDependenciesCount(
     opts: { failed?: boolean; ignored?: boolean; processed?: boolean; unprocessed?: boolean } = {},
   ): Promise<{ failed?: number; ignored?: number; processed?: number; unprocessed?: number }> {
-    return this.call((native, id) => countDependencies(native, id, opts));
+    return this[CALL]((native, id) => countDependencies(native, id, opts));
   }
 
   /** Why the children failed that have the option `ignoreDependencyOnFailure` or `continueParentOnFailure`, by their keys. */
   async getIgnoredChildrenFailures(): Promise<{ [jobKey: string]: string }> {
-    return this.call(readIgnored);
+    return this[CALL](readIgnored);
   }
 
   /** @deprecated Use getIgnoredChildrenFailures. */
@@ -836,12 +854,12 @@ export class Job<
   }
 
   /** Gives a command about this job: see {@link callAbout}. */
-  private call<T>(command: (native: NativeQueue, id: string) => Promise<T>): Promise<T> {
-    const id = this.knownId();
+  private [CALL]<T>(command: (native: NativeQueue, id: string) => Promise<T>): Promise<T> {
+    const id = this[KNOWN_ID]();
     return callAbout(this.queue, id, command(this.queue[COMMANDS].native, id));
   }
 
-  private knownId(): string {
+  private [KNOWN_ID](): string {
     // a job that was asked for by a number has that number; one that was never added is not found
     return String(this.id);
   }
@@ -851,7 +869,7 @@ export class Job<
   /* eslint-disable @typescript-eslint/no-explicit-any -- BullMQ's default: the children's results are of any type */
   /** What the children that completed returned, by their keys: `<qualified name of the queue>:<id>`. */
   async getChildrenValues<CT = any>(): Promise<{ [jobKey: string]: CT }> {
-    return this.call(readReturned<CT>);
+    return this[CALL](readReturned<CT>);
   }
   /* eslint-enable @typescript-eslint/no-explicit-any */
 
@@ -865,7 +883,9 @@ export class Job<
    */
   async moveToWaitingChildren(token: string, { child }: MoveToWaitingChildrenOpts = {}): Promise<boolean> {
     const childKey = parentKeyOf(child) ?? '';
-    const call = this.call((native, id) => native.moveToWaitingChildren(id, String(token ?? ''), childKey, Date.now()));
+    const call = this[CALL]((native, id) =>
+      native.moveToWaitingChildren(id, String(token ?? ''), childKey, Date.now()),
+    );
     const parked = await asUnrecoverable(call);
     if (parked) {
       manualHold(this)?.release();
@@ -881,7 +901,7 @@ export class Job<
    */
   async removeChildDependency(): Promise<boolean> {
     const removed = await this.queue[COMMANDS].startingParents((native) =>
-      native.removeDependency(this.knownId(), String(this.parentKey), Date.now()),
+      native.removeDependency(this[KNOWN_ID](), String(this.parentKey), Date.now()),
     );
     if (removed) {
       this.parent = undefined;
@@ -892,7 +912,7 @@ export class Job<
 
   /** Removes what the job waits for, directly or not, but for jobs that a worker holds and those that have failed. */
   async removeUnprocessedChildren(): Promise<void> {
-    await this.queue[COMMANDS].startingParents((native) => native.removePendingChildren(this.knownId(), Date.now()));
+    await this.queue[COMMANDS].startingParents((native) => native.removePendingChildren(this[KNOWN_ID](), Date.now()));
   }
 }
 

@@ -2,6 +2,7 @@
  * Jobs that users take and end themselves, one a call: the part that needs no worker. The user's token holds each of them for
  * `lockDuration`, unless `extendLock` says otherwise.
  */
+import { RECORD_COMPLETION, RECORD_FAILURE, RECORD_RESULT } from './members.js';
 import { COMMANDS } from '../connection/members.js';
 import { stringify } from '../native/json.js';
 import { asUnrecoverable } from '../native/native-error.js';
@@ -22,9 +23,9 @@ const LOCK_DURATION = 30_000;
 
 /** A job, as its end is recorded on it. */
 interface EndedJob extends AttemptedJob {
-  recordResult(value: unknown): void;
-  recordCompletion(finishedOn: number): void;
-  recordFailure(failure: FailureReply, finishedOn: number): void;
+  [RECORD_RESULT](value: unknown): void;
+  [RECORD_COMPLETION](finishedOn: number): void;
+  [RECORD_FAILURE](failure: FailureReply, finishedOn: number): void;
 }
 
 /** The options of the queue or worker that count here; only a worker has them. */
@@ -77,12 +78,12 @@ export async function completeManually(
   token: string,
   fetchNext: boolean,
 ): Promise<unknown[]> {
-  job.recordResult(value);
+  job[RECORD_RESULT](value);
   const result = stringify(value);
   const now = Date.now();
   const ended = { ...endOf(queue, job, 'removeOnComplete'), ...(result !== undefined && { result }) };
   const stepped = await traced(queue, job, 'completed', manualStep(queue, token, fetchNext, ended, now));
-  job.recordCompletion(now);
+  job[RECORD_COMPLETION](now);
   recordEnd(queue, job, 'completed');
   return nextTuple(stepped);
 }
@@ -106,7 +107,7 @@ export async function failManually(
   const { failure: reply } = stepped;
   if (reply) {
     const { state, attemptsMade, delay } = reply;
-    job.recordFailure({ attemptsMade, isFinal: state === 'failed', delay }, now);
+    job[RECORD_FAILURE]({ attemptsMade, isFinal: state === 'failed', delay }, now);
     recordEnd(queue, job, state === 'waiting' ? 'retried' : state);
   }
   if (reply?.state === 'waiting') return undefined;

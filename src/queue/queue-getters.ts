@@ -1,3 +1,4 @@
+import { AS_STORED } from '../job/members.js';
 import { rank } from '../native/rank.js';
 import { COMMANDS } from '../connection/members.js';
 import type { Backend } from '../connection/backend.js';
@@ -12,26 +13,13 @@ import type { JobState, JobType } from '../types/job-state.js';
 import type { GroupLatency, QueueLatency } from '../types/latency.js';
 import type { Metrics } from '../types/metrics.js';
 import type { Meter } from '../types/telemetry.js';
+import { countable, statesFor } from './counted-states.js';
 import { latencyOf } from './latency.js';
 import { prometheusText } from './prometheus.js';
 import type { QueueMeta } from './queue-meta.js';
 
 // A symbol, not a `#` name: a Proxy around a queue has no such, and a subclass may call its members what it likes.
 const CLIENTS: unique symbol = Symbol('clients');
-
-/** The states that getters and counts cover when none is named, in BullMQ's order. */
-const ALL_STATES: JobType[] = [
-  'active',
-  'completed',
-  'delayed',
-  'failed',
-  'prioritized',
-  'waiting',
-  'waiting-children',
-];
-
-/** What the engine counts; any other name counts 0, as in BullMQ. */
-const COUNTED = new Set<string>([...ALL_STATES, 'wait', 'paused', 'repeat']);
 
 /** Meta fields that are numbers, as they are stored and as they are shown, in BullMQ's order. */
 const META_NUMBERS = [
@@ -69,7 +57,14 @@ export class QueueGetters<
   async getJobs(types?: JobType[] | JobType, start = 0, end = -1, asc = false): Promise<JobBase[]> {
     const wanted = countable(statesFor(typeof types === 'string' ? [types] : types));
     if (wanted.length === 0) return [];
-    const found = await this[COMMANDS].native.getJobs(wanted, rank(start), rank(end), Boolean(asc));
+    const { native } = this[COMMANDS];
+    const asked = [wanted, rank(start), rank(end), Boolean(asc)] as const;
+    // who puts a `getJob` of its own in the place of ours gives the jobs of lists, too
+    if (this.getJob !== ownGetJob) {
+      const jobs = await Promise.all((await native.getIds(...asked)).map((id) => this.getJob(id)));
+      return jobs.filter((job) => job !== undefined);
+    }
+    const found = await native.getJobs(...asked);
     return found.map((job) => this.Job.fromNative(this, job) as unknown as JobBase);
   }
 
@@ -367,7 +362,7 @@ export class QueueGetters<
       kind === 'processed'
         ? Object.entries(pairs(values, valueOf)).map(([id, v]) => ({ id, ...v }))
         : values.map((id) => ({ id }));
-    return { items, jobs: jobs.map((job) => this.Job.plainFromNative(this, job).asStored()), total };
+    return { items, jobs: jobs.map((job) => this.Job.plainFromNative(this, job)[AS_STORED]()), total };
   }
 }
 
@@ -380,20 +375,5 @@ function valueOf(text: string): { v?: unknown; err?: string } {
   }
 }
 
-/** What was given, each once and in order. */
-function statesFor(types: readonly JobType[] | undefined): Iterable<JobType> {
-  return types && types.length > 0 ? new Set(types) : ALL_STATES;
-}
-
-/**
- * The names of those that the engine counts. As in BullMQ, what is no text goes by its text, so that a list given as one of several
- * arguments (`getJobCounts(['wait'])`) is the state in it; only as a text `waiting` is another name of `wait`.
- */
-function countable(types: Iterable<JobType>): JobType[] {
-  const names = new Set<JobType>();
-  for (const type of types as Iterable<unknown>) {
-    const name = String(type);
-    if (COUNTED.has(name) && (name === type || name !== 'waiting')) names.add(name as JobType);
-  }
-  return [...names];
-}
+// eslint-disable-next-line @typescript-eslint/unbound-method -- compared, not called
+const { getJob: ownGetJob } = QueueGetters.prototype;

@@ -140,7 +140,7 @@ export class Queue<
     }
     return added.then((job) => {
       // who puts an `emit` of its own in the place of ours hears all events
-      if (this.listenerCount('waiting') > 0 || this.emit !== Queue.prototype.emit) this.emit('waiting', job as never);
+      if (this.listenerCount('waiting') > 0 || this.emit !== ownEmit) this.emit('waiting', job as never);
       return job;
     });
   }
@@ -345,3 +345,6 @@ function checkMostPending(most: number): number {
   if (!(most >= 1)) throw new RangeError(`maxPendingAdds must be a number of at least 1, not ${most}`);
   return most;
 }
+
+// eslint-disable-next-line @typescript-eslint/unbound-method -- compared, not called
+const { emit: ownEmit } = Queue.prototype;

@@ -10,6 +10,7 @@
  *
  * This path is hot: per job it creates the Job, its text slices and the promise of its handler, nothing else.
  */
+import { RECORD_COMPLETION, RECORD_FAILURE, RECORD_RESULT } from '../job/members.js';
 import { callersGone } from '../add/calls-under-way.js';
 import { Drawing } from './drawing.js';
 import { FetchedBatch, type Fetched } from './fetched-batch.js';
@@ -372,7 +373,7 @@ export class Dispatcher {
     let text: string | undefined;
     try {
       if (isObservable(value)) return this.observe(slot, value);
-      slot.job!.recordResult(value);
+      slot.job![RECORD_RESULT](value);
       text = value === undefined ? undefined : stringify(value);
     } catch (error) {
       return this.refuse(slot, error);
@@ -591,11 +592,11 @@ export class Dispatcher {
   ): void {
     const { owner, runs } = this.options;
     if (kind === COMPLETED) {
-      job.recordCompletion(finishedOn);
+      job[RECORD_COMPLETION](finishedOn);
       if (runs) runs.stored(job, 'completed', value);
       else if (this.hears('completed')) owner.emit('completed', job, value, 'active');
     } else {
-      if (found) job.recordFailure(found, finishedOn);
+      if (found) job[RECORD_FAILURE](found, finishedOn);
       if (runs && found) runs.stored(job, found.became, value);
       else if (this.hears('failed')) owner.emit('failed', job, value, 'active');
     }

@@ -1,3 +1,4 @@
+import { CHANGED_OPTS } from '../job/members.js';
 import type { AttemptFailure } from '../job/attempt-policy.js';
 import { LongText } from '../native/long-text.js';
 import { doubled } from '../native/typed-array.js';
@@ -61,7 +62,7 @@ export class Outcomes {
 
   /** The job completed, with the options it has now. `text` is the JSON of its result, undefined when it has none. */
   complete(job: Job, handle: number, value: unknown, text: string | undefined): void {
-    const { changedOpts } = job; // first: it throws when the processor has put odd things in them
+    const changedOpts = job[CHANGED_OPTS]; // first: it throws when the processor has put odd things in them
     const at = this.completed++;
     if (at === this.lengths.length) this.grow();
     this.completedHandles[at] = handle;

@@ -4,6 +4,7 @@
  *
  * Most jobs have no such time: these pay for a look at the text of their options.
  */
+import { OPTIONS_TEXT } from '../job/members.js';
 import { NO_OPTIONS } from '../add/job-options.js';
 import { JobTimeoutError } from '../errors/job-timeout-error.js';
 import { thrownSignal } from '../errors/thrown-signal.js';
@@ -50,12 +51,12 @@ export class TimeLimits {
 
   /** Milliseconds that a run of this job may take. */
   of(job: Job): number | undefined {
-    const own = job.optionsText === this.text ? this.own : this.read(job);
+    const own = job[OPTIONS_TEXT] === this.text ? this.own : this.read(job);
     return own ?? (this.byName ? this.byName.get(job.name) : this.ofAll);
   }
 
   private read(job: Job): number | undefined {
-    const text = job.optionsText;
+    const text = job[OPTIONS_TEXT];
     // somebody has read or replaced them
     if (text === undefined) return timeOf(job.opts);
     this.own = text.includes('"timeout"') ? timeOf(JSON.parse(text) as object) : undefined;
