@@ -20,8 +20,10 @@ export const moves: Record<string, Move> = {
   children: async (job, token, _, stage) => {
     const parent = { id: job.id!, queue: job.queueQualifiedName };
     await (stage.queue() as unknown as Queue).add('child', 0, { parent });
-    if (!(await job.moveToWaitingChildren(token!))) throw new Error('there is no child to wait for');
-    return new WaitingChildrenError();
+    if (await job.moveToWaitingChildren(token!)) return new WaitingChildrenError();
+    // another worker was faster
+    await job.moveToWait(token);
+    return new WaitingError();
   },
   limit: async (_, __, worker) => (await worker.rateLimit(5), new RateLimitError()),
   group: async (job, _, worker) => (await worker.rateLimitGroup(job, 5), new RateLimitError()),

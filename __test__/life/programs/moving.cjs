@@ -16,8 +16,10 @@ const moves = {
   },
   async children(job, token) {
     await queue.add('child', 0, { parent: { id: job.id, queue: job.queueQualifiedName } });
-    if (!(await job.moveToWaitingChildren(token))) throw new Error('there is no child to wait for');
-    return new chasquimq.WaitingChildrenError();
+    if (await job.moveToWaitingChildren(token)) return new chasquimq.WaitingChildrenError();
+    // another worker was faster
+    await job.moveToWait(token);
+    return new chasquimq.WaitingError();
   },
   async limit() {
     await queue.rateLimit(5);
