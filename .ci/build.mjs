@@ -105,11 +105,16 @@ async function staging(name, body) {
   }
 }
 
+// What esbuild gives as a module's exports, a copy with a getter for each that looks it up by its name; and what it copies. A job takes dozens of such
+// looks.
+const COPIES = '__copyProps(__defProp({}, "__esModule", { value: true }), mod)';
+const ITSELF = '__defProp(mod, "__esModule", { value: true })';
+
 // esbuild and not tsc, because tsc turns `import()` into `require()` here, and a user's processor file may be an ES
 // module; esbuild also gives import.meta.url a value.
 async function writeCommonJs(cjs) {
   const esbuild = await import('esbuild');
-  await esbuild.build({
+  const { outputFiles } = await esbuild.build({
     entryPoints: ['src/**/*.ts'],
     absWorkingDir: root,
     outbase: 'src',
@@ -124,7 +129,13 @@ async function writeCommonJs(cjs) {
       js: "'use strict';\nconst moduleUrl = typeof __filename === 'string' ? require('node:url').pathToFileURL(__filename).href : '';",
     },
     logLevel: 'warning',
+    write: false,
   });
+  for (const { path: file, text } of outputFiles) {
+    if (text.includes('__toCommonJS') && !text.includes(COPIES))
+      throw new Error(`${file} gives its exports in another way`);
+    writeFileSync(file, text.replace(COPIES, ITSELF));
+  }
   // bundlers that go by `__esModule` take a default export from here; Node's own is the module anyway
   for (const entry of ENTRIES) {
     appendFileSync(
