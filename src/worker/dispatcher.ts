@@ -629,8 +629,9 @@ export class Dispatcher {
     // of what went back nothing is heard any more
     const oldest = this.batches[0]?.claim ?? Infinity;
     for (const [id, { claim }] of this.doomed) if (claim < oldest) this.doomed.delete(id);
-    // what a user took has no claim
-    for (const { id, claim = 0, reason } of jobs) {
+    for (const { id, claim, reason } of jobs) {
+      // a user took it
+      if (claim === undefined) continue;
       const error = new JobCancelledError(reason);
       const slot = this.slots.find((each) => each.job?.id === id && each.claim === claim);
       if (slot?.job) {

@@ -84,7 +84,7 @@ end
 
 -- Whether a group that has a turn is limited, which is noted when the turn comes.
 local function is_limited(queue, group)
-  return Groups.is_limited(queue, group, Groups.settings_of(queue, group))
+  return Groups.is_limited(queue, group, Groups.settings_of(queue, group), Groups.starts_of(queue, group))
 end
 
 -- The first records of groups that have turns.

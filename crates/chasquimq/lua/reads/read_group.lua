@@ -23,9 +23,9 @@ return function(keys, args)
   local queue = State.open(base)
 
   local settings, jobs = Groups.settings_of(queue, group), redis.call('ZCARD', Groups.key_of(queue, group))
-  local starts = tonumber(redis.call('GET', Groups.starts_key(queue, group)) or 0) or 0
+  local starts = Groups.starts_of(queue, group)
   local window_ms = math.max(redis.call('PTTL', Groups.starts_key(queue, group)), 0)
-  local limited_ms = Groups.is_limited(queue, group, settings) and window_ms or 0
+  local limited_ms = Groups.is_limited(queue, group, settings, starts) and window_ms or 0
   return { status_of(queue, group, settings, limited_ms, jobs), jobs, tonumber(redis.call('HGET', base .. 'group-active', group) or 0) or 0,
     settings.w and string.format('%.17g', settings.w) or '0', settings.c or 0, settings.m or 0, settings.d or 0, limited_ms, State.whole(math.min(starts, Groups.USED_UP)), window_ms }
 end

@@ -82,9 +82,13 @@ local function settings_of(queue, group)
   return read_settings(redis.call('HGET', queue.base .. 'group-settings', group))
 end
 
--- Whether it may start none for a while. settings: what was set for it.
-local function is_limited(queue, group, settings)
-  local starts = tonumber(redis.call('GET', starts_key(queue, group)) or 0) or 0
+-- What it has started in this window of its limit.
+local function starts_of(queue, group)
+  return tonumber(redis.call('GET', starts_key(queue, group)) or 0) or 0
+end
+
+-- Whether it may start none for a while. settings, starts: what was set for it, and what it has started.
+local function is_limited(queue, group, settings, starts)
   return starts >= (settings.m or USED_UP) or redis.call('ZSCORE', queue.base .. 'groups-limited', group) ~= false
 end
 
@@ -347,6 +351,7 @@ return {
   count = count,
   read_settings = read_settings,
   settings_of = settings_of,
+  starts_of = starts_of,
   is_limited = is_limited,
   store_settings = store_settings,
   turn_length = turn_length,

@@ -183,7 +183,7 @@ local function free_unstarted(queue, ids, group_of)
     local group = group_of[id]
     if queue.fetched.later[id] or redis.call('HEXISTS', queue.base .. 'jobs', id) == 0 then
       Groups.note_left(queue, group, 1)
-      if (tonumber(redis.call('GET', Groups.starts_key(queue, group))) or 0) > 0 then redis.call('INCRBY', Groups.starts_key(queue, group), -1) end
+      if Groups.starts_of(queue, group) > 0 then redis.call('INCRBY', Groups.starts_key(queue, group), -1) end
       Groups.reopen(queue, group)
     end
   end

@@ -131,13 +131,7 @@ impl Drive {
         }
         let step = self.with_ends(step);
         let call = self.queue.step_call(&step);
-        let Value::Array(reply) = self.queue.carry_out_value(&call) else {
-            panic!("a reply")
-        };
-        assert_eq!(reply[0], Value::Array(Vec::new()), "no outcome is refused");
-        let Value::Array(taken) = &reply[1] else {
-            panic!("what was taken")
-        };
+        let (taken, _) = self.queue.taken_by(&call);
         for pair in taken.windows(2) {
             let [Value::Int(..0), Value::BulkString(columns)] = pair else {
                 continue;

@@ -113,15 +113,9 @@ impl Drive {
             self.active.remove(&id);
         }
         let call = self.queue.step_call(&step);
-        let Value::Array(reply) = self.queue.carry_out_value(&call) else {
-            panic!("a reply")
-        };
-        assert_eq!(reply[0], Value::Array(Vec::new()), "no outcome is refused");
-        let Value::Array(taken) = &reply[1] else {
-            panic!("what was taken")
-        };
+        let (taken, _) = self.queue.taken_by(&call);
         let mut ids = Vec::new();
-        let taken = taken_apart(taken);
+        let taken = taken_apart(&taken);
         let mut values = taken.iter().peekable();
         while values.next().is_some() {
             ids.push(redis::from_redis_value::<String>(values.next().expect("an id").clone()).expect("text"));

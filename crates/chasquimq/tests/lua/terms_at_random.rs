@@ -309,16 +309,10 @@ impl Drive {
         let before = self.queue.probe.snapshot();
         let from_ms = self.now_ms();
         let call = self.queue.step_call(&step);
-        let Value::Array(reply) = self.queue.carry_out_value(&call) else {
-            panic!("a reply")
-        };
+        let (taken, reply) = self.queue.taken_by(&call);
         let until_ms = self.now_ms();
-        assert_eq!(reply[0], Value::Array(Vec::new()), "no outcome is refused");
-        let Value::Array(taken) = &reply[1] else {
-            panic!("what was taken")
-        };
         let after = self.queue.probe.snapshot();
-        let taken = self.take(owner, &taken_apart(taken), &after, (from_ms, until_ms));
+        let taken = self.take(owner, &taken_apart(&taken), &after, (from_ms, until_ms));
         let put_off = self.check_put_off(&before, &after, &delayed, (from_ms, until_ms));
         if self.random.once_in(8) {
             let keys = self.queue.show();

@@ -141,6 +141,18 @@ impl TestQueue {
         value
     }
 
+    /// Carries out a step that refuses no outcome. Gives what it has taken, and the reply without that.
+    pub fn taken_by(&mut self, call: &redis::Cmd) -> (Vec<Value>, Vec<Value>) {
+        let Value::Array(mut reply) = self.carry_out_value(call) else {
+            panic!("a reply")
+        };
+        assert_eq!(reply[0], Value::Array(Vec::new()), "no outcome is refused");
+        let Value::Array(taken) = std::mem::replace(&mut reply[1], Value::Nil) else {
+            panic!("what was taken")
+        };
+        (taken, reply)
+    }
+
     pub fn carry_out_unchecked(&mut self, call: &redis::Cmd) -> Value {
         let value: Value = call.query(&mut self.probe.connection).expect("script");
         value

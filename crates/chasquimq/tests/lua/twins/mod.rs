@@ -16,7 +16,7 @@ use shown::{one_by_one, show_steady, state_of, unpadded, without_windows, UNLIMI
 
 use crate::{
     given::{queue::TestQueue, step::Place},
-    model::random::Random,
+    model::{random::Random, setting},
 };
 
 const SEEDS: std::ops::Range<u64> = 1..17;
@@ -63,10 +63,6 @@ struct Twins {
     held: BTreeMap<&'static str, Vec<Held>>,
     seed: u64,
     history: Vec<String>,
-}
-
-fn setting(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
 #[test]
